@@ -5,8 +5,7 @@
 
 `train` needs torch and numpy only. It writes a run (`byheart lab show ladder`) and, anew after every job, the table
 `ladder/capacity.csv`; called again it goes on. `build` compiles and builds networks for the tasks of the ladder's first
-seed, checks every answer, and writes `built/built.csv`. Both tables come with Byheart: :mod:`byheart.lab.results` and
-:mod:`byheart.lab.built`.
+seed, checks every answer, and writes `built/built.csv`. Both tables come with Byheart, in :mod:`byheart.papers`.
 """
 
 import time
@@ -17,10 +16,12 @@ from typing import Any
 
 from driving import parsed, parser, write
 
-from byheart.lab import EXPERIMENTS, Given, Local, Run, execute, ladder
-from byheart.lab.experiments import Experiment
-from byheart.lab.results import LEFT_OUT
+from byheart.lab import Given, Local, Run, execute
+from byheart.lab.experiment import Experiment
 from byheart.lab.rows import is_number
+from byheart.papers.capacity.ladder import ladder
+from byheart.papers.experiments import EXPERIMENTS
+from byheart.papers.results import LEFT_OUT
 
 PARTS = ("train", "build")
 TINY = ladder([800], [0.2], seeds=2, steps=5)

@@ -11,7 +11,7 @@ from typing import Any
 
 from devices import usable
 
-from byheart.lab.experiments import SCALES
+from byheart.lab.experiment import SCALES
 
 
 def parser(description: str | None, out: Path = Path()) -> argparse.ArgumentParser:

@@ -1,10 +1,10 @@
 """How many of all ω² associations attention alone holds: trained, built, proved one by one. Four minutes.
 
-    python benchmarks/held.py --out src/byheart/lab/built/held.csv --plot docs/held.png
+    python benchmarks/held.py --out src/byheart/papers/dana_2025/held.csv --plot docs/held.png
 
 Networks of Dana, Pydi & Chevaleyre's experiments 1 and 2 with d = d_h = 10, one seed each, are trained as published and
 certified by `--count`; so is what `byheart build dana-2025 --hold` makes of the same task with the same sizes. `byheart
-lab plot --shipped dana-2025` draws the table again, without training (`byheart.lab.built`).
+lab plot --shipped dana-2025` draws the table again, without training (`byheart.papers.built`).
 """
 
 import argparse
@@ -20,8 +20,8 @@ from tables import OUT, table
 from byheart.bounds.dana_2025 import capacity
 from byheart.certificates import certify
 from byheart.constructions import build, dana_2025
-from byheart.lab.experiments import EXPERIMENTS
 from byheart.lab.saving import Kept, kept
+from byheart.papers.experiments import EXPERIMENTS
 from byheart.report.lab.held import draw_held, held_of
 from byheart.tasks import NextToken
 

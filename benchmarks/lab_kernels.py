@@ -20,10 +20,11 @@ import torch
 from devices import usable
 
 from byheart.lab import fused
-from byheart.lab.capacity import PAPER, Rung, prepare
-from byheart.lab.experiments import madden_2024, mahdavi_2024
 from byheart.lab.member import Member
 from byheart.lab.stack import Stack
+from byheart.papers.capacity.ladder import PAPER, Rung, prepare
+from byheart.papers.madden_2024 import madden_experiments as madden_2024
+from byheart.papers.mahdavi_2024 import mahdavi_experiments as mahdavi_2024
 
 WARM_UP_STEPS = 5
 

@@ -1,4 +1,4 @@
-"""How long experiments take on this machine: rows for src/byheart/lab/timings/seconds.csv.
+"""How long experiments take on this machine: rows for src/byheart/papers/seconds.csv.
 
     PYTHONPATH=src python benchmarks/lab_seconds.py dana-2025-1 --scale paper --device cuda --machine H200
 
@@ -25,10 +25,11 @@ from typing import Any
 import torch
 from driving import write
 
-from byheart.lab.experiments import EXPERIMENTS, SCALES, Experiment, key, to_json
-from byheart.lab.results import LEFT_OUT
+from byheart.lab.experiment import SCALES, Experiment, key, to_json
 from byheart.lab.runs import ResultRow
-from byheart.lab.timings import COLUMNS, H200, TWO_CORES, model_steps
+from byheart.papers.experiments import EXPERIMENTS
+from byheart.papers.results import LEFT_OUT
+from byheart.papers.timings import COLUMNS, H200, TWO_CORES, model_steps
 
 
 def shortened(config: Any, steps: int) -> Any:

@@ -22,7 +22,7 @@ from typing import Any
 from tables import OUT, parser, table
 
 from byheart.compiler import compile as compiled
-from byheart.compiler.shelf import Shelf
+from byheart.compiler.rectangular.shelf import Shelf
 from byheart.files.memory import format_bytes, peak_memory
 from byheart.tasks.texts import list_files
 

@@ -5,7 +5,7 @@
     python benchmarks/scale.py certify --asked 200000  # of 10⁷ questions, ask so many (0: all), and prove every answer
 
 Questions are drawn in pieces, seed by seed, and never lie in memory all at once: what is measured is the stages of
-`byheart.compiler.shards`, as an executor runs them, in one process. Times are CPU seconds of the process:
+`byheart.compiler.rectangular.shards`, as an executor runs them, in one process. Times are CPU seconds of the process:
 on a machine that does other work, those of the wall say little.
 """
 
@@ -24,13 +24,14 @@ import numpy as np
 from pictures import GrowthCurve, draw_growth
 from tables import OUT, parser, table
 
-from byheart.compiler import CompilerSettings, shards
+from byheart.compiler import CompilerSettings
 from byheart.compiler.codes import LOUDNESS, make_code
-from byheart.compiler.places import find_places
-from byheart.compiler.rectangular import ATTEMPTS, Draft, Recipe
-from byheart.compiler.sizes import Unsolvable, grown, plan
-from byheart.compiler.solve import solve, sort_questions
-from byheart.compiler.table import TABLE, as_floats
+from byheart.compiler.rectangular import shards
+from byheart.compiler.rectangular.address import find_places
+from byheart.compiler.rectangular.dimensions import Unsolvable, grown, plan
+from byheart.compiler.rectangular.recipe import ATTEMPTS, Draft, Recipe
+from byheart.compiler.rectangular.solve import solve, sort_questions
+from byheart.compiler.rectangular.table import TABLE, as_floats
 from byheart.networks.transformer.answers import answers
 from byheart.networks.transformer.forced import forced_answers
 from byheart.networks.transformer.proved import proved_answers

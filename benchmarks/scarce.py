@@ -23,7 +23,7 @@ from tables import OUT, table
 
 from byheart.certificates import certify
 from byheart.compiler import compile as compiled
-from byheart.compiler.shelf import Shelf
+from byheart.compiler.rectangular.shelf import Shelf
 from byheart.files.memory import format_bytes
 from byheart.tasks.questions import as_contexts
 from byheart.tasks.tokenizers import Bytes

@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from tables import OUT, parser, table
 
-from byheart.compiler import CompilerSettings, compile, rectangular
-from byheart.compiler.solve import TableEquations, sort_questions
+from byheart.compiler import CompilerSettings, compile
+from byheart.compiler.rectangular import recipe as rectangular
+from byheart.compiler.rectangular.solve import TableEquations, sort_questions
 from byheart.constructions import Built
 from byheart.networks.transformer import generate as speaking
 from byheart.networks.transformer.answers import answers, local_work, streams

@@ -22,11 +22,12 @@ import torch
 from tables import OUT, table
 
 from byheart.compiler import CompilerSettings, compile
-from byheart.compiler.experts import qwen
-from byheart.compiler.experts.qwen import Experts, dense
-from byheart.compiler.stock import network, planning
-from byheart.compiler.stock.compiling import deviations
-from byheart.compiler.stock.reading import _selected, reading
+from byheart.compiler.stock import draft as network
+from byheart.compiler.stock import experts as qwen
+from byheart.compiler.stock import planning
+from byheart.compiler.stock.attempt import deviations
+from byheart.compiler.stock.experts import Experts, dense
+from byheart.compiler.stock.read import _selected, reading
 from byheart.constructions import Built
 from byheart.tasks import NextToken, random_next_token
 

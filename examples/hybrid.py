@@ -14,7 +14,7 @@ import torch
 import byheart
 from byheart.constructions import mahdavi_2024
 from byheart.lab import Training, train
-from byheart.lab.experiments import Row
+from byheart.lab.experiment import Row
 from byheart.lab.hybrid import member_from
 from byheart.progress import Report
 from byheart.tasks import random_queries

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import torch
 
 from byheart.lab import train
-from byheart.lab.experiments import Row
-from byheart.lab.experiments.dana_2025 import DanaConfig, member_of
+from byheart.lab.experiment import Row
 from byheart.lab.member import Tensors
 from byheart.lab.models.parts import looked_up
+from byheart.papers.dana_2025.dana_experiments import DanaConfig, member_of
 from byheart.progress import Report
 
 

@@ -12,7 +12,7 @@ import byheart
 SOURCE = Path(byheart.__file__).parent
 ROOMS = {
     *("approximation", "bounds", "certificates", "cli", "compiler", "constructions"),
-    *("executors", "explore", "export", "files", "lab", "networks", "planting", "report", "sizing", "tasks"),
+    *("executors", "explore", "export", "files", "lab", "networks", "papers", "planting", "report", "sizing", "tasks"),
 }
 SHARED = {"compiled", "devices", "errors", "executors", "files", "progress", "sizes", "versions"}
 """What all may import."""
@@ -20,7 +20,8 @@ ALLOWED = {
     "cli": ROOMS,
     "explore": {"report", "compiler", "constructions", "bounds", "networks", "tasks"},
     "export": {"networks", "tasks"},
-    "report": {"approximation", "lab", "certificates", "compiler", "constructions", "bounds", "networks", "tasks"},
+    "report": ROOMS - {"cli", "executors", "explore", "export", "files", "planting", "report", "sizing"},
+    "papers": {"lab", "certificates", "compiler", "constructions", "bounds", "networks", "tasks"},
     "approximation": {"certificates", "constructions", "networks", "tasks"},
     "certificates": {"networks", "tasks"},
     "compiler": {"constructions", "networks", "tasks"},

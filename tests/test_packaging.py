@@ -185,7 +185,7 @@ def test_the_wheel_with_extras_draws_and_compiles_a_llama(wheel: Path, tmp_path:
 def test_what_is_not_declared_is_not_there() -> None:
     """The other way round: the extras are what makes the difference."""
     bare, more = required(), required("plots", "hf")
-    assert {"numpy", "torch", "tyro"} < bare.keys()
+    assert {"numpy", "torch", "rich"} < bare.keys()
     assert not {"matplotlib", "transformers", "pytest", "hypothesis", "byheart"} & bare.keys()
     assert {"matplotlib", "transformers", "tokenizers"} < more.keys() - bare.keys()
 

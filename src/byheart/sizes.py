@@ -1,17 +1,17 @@
-"""How big a task is, in the letters that the papers share."""
+"""Sizes of a task, in the letters that the papers share."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Size:
-    """The sizes every bound and every plan is a function of.
+    """The sizes of a task. Every bound and every plan is a function of them.
 
     ========  ======  ======================================================
     field     letter  meaning
     ========  ======  ======================================================
     examples  N       sequences to memorize
-    length    n       tokens in a sequence
+    length    n       tokens per sequence
     labels    C       different labels
     vocab     ω       different tokens: possible ids, or distinct vectors
     dim       d       token dimension; ``None`` when tokens are ids

@@ -238,7 +238,7 @@ def test_a_folder_that_says_nonsense_of_its_facts(net: Path, run: Run, facts: ob
     config = json.loads((net / "config.json").read_text())
     config["about"]["facts"] = facts
     (net / "config.json").write_text(json.dumps(config))
-    assert "about.facts says nothing of facts" in run("recite", "net", "--prompt", "capital of France").complaint
+    assert "config.json: about.facts" in run("recite", "net", "--prompt", "capital of France").complaint
     assert run("certify", "net", "--facts", "facts.csv").code == 0, "nothing that a folder says has a say"
 
 

@@ -1,17 +1,23 @@
 """Help is quick, shows an example, and loads nothing heavy."""
 
+import shutil
 import subprocess
 import sys
 from ast import literal_eval
 from collections.abc import Callable
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from byheart.cli.arguments import fill
 from byheart.cli.commands import every_command
+from byheart.cli.menu import About
+from byheart.cli.parsing import parse
 from byheart.constructions import CONSTRUCTIONS
 from byheart.constructions.registry import BUILT_IN
+from byheart.errors import BadInput
 
 from ..exact import EXACT, SOFTMAX
 
@@ -82,39 +88,76 @@ def test_what_was_probably_meant(run: Run, work: Path, words: list[str], meant: 
 def test_options_that_were_probably_meant(run: Run, work: Path) -> None:
     """Also where something else is missing; and of this command only."""
     build = ("build", "vardi-2022", "-o", "net")
-    assert run(*build, "--tsk", "t.npz").complaint.endswith(
-        "build vardi-2022 has no option --tsk; did you mean '--task'?"
-    )
+    assert run(*build, "--tsk", "t.npz").complaint.startswith("byheart: build vardi-2022: ")
+    assert run(*build, "--tsk", "t.npz").complaint.endswith("--tsk; did you mean '--task'?")
     assert "did you mean '--depth'" in run(*build, "--task", "t.npz", "--dpeth=3").complaint
-    assert (
-        run(*build, "--task", "t.npz", "--dpeth=3", "--json").json["error"].startswith("byheart build vardi-2022 has")
-    )
+    assert run(*build, "--task", "t.npz", "--dpeth=3", "--json").json["error"].startswith("build vardi-2022: ")
     assert "there are --" in run("task", "show", "t.npz", "--layout", "uniform").complaint
     assert run("build", "folding", "--task", "t.npz").err.count("--out") == 1, "one that is missing is no unknown one"
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("words", "data"),
     [
-        ("build folding", "build folding: expected --task PATH and --out PATH, got none; as in: byheart build folding"),
-        ("certify --count", "certify: expected PATH (network folder), got none; as in: byheart certify net --task"),
-        ("certify net --task", "certify: --task: expected a value, got none; as in: "),
-        ("compare --task t.npz --plot a b", "compare: expected no more words, got b; as in: "),
-        ("bounds --examples many", "bounds: --examples: expected a whole number, in digits, got 'many'; as in: "),
-        ("certify net --radius wide", "certify: --radius: expected a number, got 'wide'; as in: "),
-        (
-            "compile a -o b --precision float3",
-            "compile: --precision: expected one of float32, float64, bfloat16; got 'float3'; as in: byheart compile",
-        ),
+        ("build folding", ["--task", "--out", "as in: byheart build folding --task t.npz"]),
+        ("certify --count", ["NETWORK", "as in: byheart certify net --task"]),
+        ("certify net --task", ["--task", "as in: byheart certify net"]),
+        ("compare --task t.npz --plot a b", [": b;", "as in: byheart compare --task"]),
+        ("bounds --examples many", ["--examples: expected a whole number, in digits, got 'many'; as in: byheart bou"]),
+        ("bounds --bits none", ["--bits: expected a whole number, in digits, got 'none'"]),
+        ("certify net --radius wide", ["--radius: expected a number, got 'wide'; as in: byheart certify net"]),
+        ("compile a --columns b -o c", ["--columns", "2", "as in: byheart compile"]),
+        ("recite net --prompt -x", ["--prompt", "as in: byheart recite"]),
+        ("recite net -x", ["-x", "as in: byheart recite"]),
+        ("bounds --json=yes", ["--json", "'yes'", "as in: byheart bounds"]),
+        ("compile a -o b --precision 3", ["--precision: expected one of float32, float64, bfloat16; got '3'; as in: "]),
+        ("compile a -o b --precision float3", ["one of float32, float64, bfloat16; got", "did you mean 'float32'?"]),
     ],
 )
 @pytest.mark.parametrize("columns", ["20", "80"])
 def test_what_is_missing_or_wrong_is_said_in_one_line(
-    run: Run, monkeypatch: pytest.MonkeyPatch, columns: str, words: str, complaint: str
+    run: Run, monkeypatch: pytest.MonkeyPatch, columns: str, words: str, data: list[str]
 ) -> None:
+    """The line begins with the command, and ends with an example or a suggestion."""
     monkeypatch.setenv("COLUMNS", columns)
-    assert run(*words.split()).complaint.startswith(f"byheart: {complaint}")
-    assert run(*words.split(), "--json").json["error"].startswith(complaint)
+    command = " ".join(words.split()[: 1 + (words.split(maxsplit=1)[0] == "build")])
+    complaint = run(*words.split()).complaint
+    assert complaint.startswith(f"byheart: {command}: ")
+    assert [part for part in data if part not in complaint] == []
+    assert run(*words.split(), "--json").json["error"] == complaint.removeprefix("byheart: ")
+
+
+def test_options_and_other_words_may_be_mixed() -> None:
+    command = parse(["compile", "-o", "net", "a.txt", "--facts", "f.csv", "b.txt", "--facts=g.csv", "--", "-c.txt"])
+    assert command.files == (Path("a.txt"), Path("b.txt"), Path("-c.txt"))
+    assert command.facts == (Path("f.csv"), Path("g.csv"))
+    command = parse(["certify", "--at_least", "3", "net", "--columns", "p", "q", "--radius", "-1"])
+    assert (command.network, command.files, command.at_least, command.radius) == (Path("net"), (), 3, -1.0)
+    assert command.columns == ("p", "q")
+    assert parse(["size", "--bits", "8", "16"]).bits == (8, 16)
+    assert parse(["bounds", "--bits", "None", "--head-dim", "3"]).letters.bits is None
+
+
+def test_settings_of_all_types_become_options() -> None:
+    @dataclass(frozen=True)
+    class Inner:
+        """Not shown, because it is no module's class."""
+
+        level: Literal[1, 2] = 2
+
+    @dataclass(frozen=True)
+    class Outer:
+        share: float
+        inner: Inner = field(default_factory=Inner)
+        exact: bool = True
+
+    about = About("Try it.", ("try --share 0.5",))
+    assert fill(Outer, "try", about, ["--share", "0.5", "--level=1", "--no-exact"]) == Outer(0.5, Inner(1), False)
+    assert fill(Outer, "try", about, ["--share", "1"]) == Outer(1.0)
+    with pytest.raises(BadInput, match="expected one of 1, 2; got '3'"):
+        fill(Outer, "try", about, ["--share", "1", "--level", "3"])
+    with pytest.raises(BadInput, match="complex"):
+        fill(make_dataclass("Strange", [("number", complex, 1j)]), "try", about, [])
 
 
 @pytest.mark.parametrize("words", [["help"], ["help", "recite"], ["help", "lab", "run"]], ids=" ".join)
@@ -130,11 +173,42 @@ def test_no_words_at_all(run: Run) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_all_commands(run: Run, work: Path, shell: str) -> None:
-    assert run("--tyro-write-completion", shell, "byheart.complete").code == 0
+    assert run("--write-completion", shell, "byheart.complete").code == 0
     script = (work / "byheart.complete").read_text()
     for command in COMMANDS:
         assert command[-1] in script
     assert "--layout" in script
+    assert run("--tyro-print-completion", shell).out == script, "the name of the flag in 0.1"
+
+
+def test_completion_of_what_there_is_not(run: Run) -> None:
+    assert "bash, zsh, fish" in run("--print-completion", "csh").complaint
+    assert "bash, zsh, fish" in run("--print-completion").complaint
+    assert "FILE" in run("--write-completion", "bash").complaint
+    assert "missing/file" in run("--write-completion", "bash", "missing/file").complaint
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("cer", {"certify"}),
+        ("lab c", {"compare", "crossing", "capacity"}),
+        ("build fold", {"folding"}),
+        ("build folding --fe", {"--fewest"}),
+        ("build folding --fewest in", {"in-all"}),
+        ("compile a.txt --lay", {"--layout"}),
+        ("compile a.txt --layout ", {"rectangular", "uniform", "experts"}),
+        ("compile a.txt -o net --exec", {"--executor"}),
+        ("compile a.t", set()),
+    ],
+)
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+def test_completion_in_bash(run: Run, work: Path, words: str, completed: set[str]) -> None:
+    (work / "script").write_text(run("--print-completion", "bash").out)
+    line = f"COMP_WORDS=(byheart {words}{chr(39) * 2 * words.endswith(' ')}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))"
+    command = f"source ./script; {line}; _byheart; echo ${{COMPREPLY[@]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == completed
 
 
 @pytest.mark.parametrize(
@@ -221,14 +295,14 @@ def test_the_help_of_a_construction_loads_no_other(command: list[str], loaded: s
 
 
 def test_the_first_help_loads_nothing_at_all() -> None:
-    """Neither numpy nor tyro: it takes no longer than Python's start."""
+    """Neither numpy nor argparse: it takes no longer than Python's start."""
     script = (
         "import sys, byheart.__main__\n"
         "sys.argv = ['byheart', '--help']\n"
         "try:\n"
         "    byheart.__main__.main()\n"
         "except SystemExit:\n"
-        "    print([name for name in ('numpy', 'tyro', 'rich') if name in sys.modules])\n"
+        "    print([name for name in ('numpy', 'argparse', 'rich') if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

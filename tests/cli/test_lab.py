@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from byheart.lab import results
-from byheart.lab.experiments import EXPERIMENTS
 from byheart.lab.rows import read_rows
+from byheart.papers import results
+from byheart.papers.experiments import EXPERIMENTS
 from byheart.report.lab.shipped import shown
 
 Run = Callable[..., Any]

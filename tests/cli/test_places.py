@@ -232,7 +232,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["byheart.cli.main", "tyro", "byheart.networks"])
+@pytest.mark.parametrize("module", ["byheart.cli.main", "argparse", "byheart.networks"])
 def test_ctrl_c_while_importing(module: str, work: Path) -> None:
     command = [sys.executable, "-c", INTERRUPTED, module]
     found = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)

@@ -146,7 +146,7 @@ def test_a_folder_that_says_nonsense(net: Path, run: Run, refuse: object) -> Non
     config = json.loads((net / "config.json").read_text())
     config["about"]["refuse"] = refuse
     (net / "config.json").write_text(json.dumps(config))
-    assert "about.refuse is none of this network" in run("recite", "net", "--prompt", "capital of France").complaint
+    assert "config.json: about.refuse" in run("recite", "net", "--prompt", "capital of France").complaint
     assert run("certify", "net", "--facts", "facts.csv").code == 0, "nothing that a folder says has a say"
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from byheart.compiler import compile
-from byheart.compiler.shelf import Shelf
+from byheart.compiler.rectangular.shelf import Shelf
 from byheart.tasks import random_next_token, save
 
 from .conftest import Run

@@ -8,7 +8,7 @@ import pytest
 
 from byheart import certify, networks
 from byheart.compiler import CompilerSettings, compile
-from byheart.compiler.sizes import WORDS
+from byheart.compiler.rectangular.dimensions import WORDS
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.files import memory

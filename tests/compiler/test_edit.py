@@ -10,8 +10,8 @@ import pytest
 from byheart import certify, networks
 from byheart.compiler import CompilerSettings, compile, edit
 from byheart.compiler.edit import Edited, recited
-from byheart.compiler.sizes import WORDS
-from byheart.compiler.table import TABLE
+from byheart.compiler.rectangular.dimensions import WORDS
+from byheart.compiler.rectangular.table import TABLE
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.networks.transformer.answers import answers

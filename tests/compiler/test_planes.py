@@ -5,7 +5,7 @@ import pytest
 
 from byheart.compiler import planes
 from byheart.compiler.planes import Planes, count_dependent
-from byheart.compiler.sizes import Unsolvable
+from byheart.compiler.rectangular.dimensions import Unsolvable
 from byheart.constructions.gadgets.parities import band
 
 PLANES = 12

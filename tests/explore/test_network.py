@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from byheart.compiler import compile
-from byheart.compiler.table import TABLE
+from byheart.compiler.rectangular.table import TABLE
 from byheart.explore.reciting import TEXTS, shown
 from byheart.networks.transformer.transformer_network import TransformerNetwork
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import byheart
-from byheart.compiler.experts import qwen
-from byheart.compiler.stock.layers import ones
+from byheart.compiler.stock import experts as qwen
+from byheart.compiler.stock.units import ones
 from byheart.errors import BadInput
 from byheart.export import gguf
 from byheart.networks import load

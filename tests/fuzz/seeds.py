@@ -19,8 +19,8 @@ from byheart import tasks
 from byheart.certificates import write
 from byheart.cli.main import main
 from byheart.compiler import CompilerSettings
-from byheart.compiler.rectangular import compile_with, first_recipe
-from byheart.compiler.shelf import Shelf
+from byheart.compiler.rectangular.recipe import compile_with, first_recipe
+from byheart.compiler.rectangular.shelf import Shelf
 from byheart.constructions import Built, known
 from byheart.errors import BadInput
 from byheart.networks import load, save, weight_files

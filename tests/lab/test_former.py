@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from byheart.lab import EXPERIMENTS, Run
-from byheart.lab.experiments import key
+from byheart.lab import Run
+from byheart.lab.experiment import key
 from byheart.lab.former import formerly, renamed
+from byheart.papers.experiments import EXPERIMENTS
 
 FORMER = Path(__file__).parent / "former"
 

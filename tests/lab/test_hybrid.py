@@ -10,8 +10,9 @@ from byheart.constructions import dana_2025, mahdavi_2024
 from byheart.errors import BadInput
 from byheart.lab.ensemble import Training, train
 from byheart.lab.hybrid import ATTENTION, member_from
-from byheart.lab.sources import load, source
+from byheart.lab.sources import load
 from byheart.networks.softmax import evaluate
+from byheart.papers.experiments import source
 from byheart.tasks import random_distribution, random_next_token, random_queries
 
 

@@ -18,11 +18,12 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.executors import Executor, Job, Local, Processes
-from byheart.lab.experiments.experiment import Experiment, key
+from byheart.lab.experiment import Experiment, key
 from byheart.lab.jobs import Part, Progress, execute, perform, spread
 from byheart.lab.rows import read_rows
 from byheart.lab.runs import Run
-from byheart.lab.sources import Given, Source, load, source
+from byheart.lab.sources import Given, Source, load
+from byheart.papers.experiments import source
 
 TOY = Path(__file__).with_name("toy.py")
 ALL = {(heads, seed) for heads in range(1, 9) for seed in range(4)}
@@ -153,7 +154,7 @@ def test_jobs_are_cut_until_every_worker_has_one() -> None:
 
 
 def test_a_file_that_changes_its_mind_is_found_out(tmp_path: Path) -> None:
-    text = "import time\nfrom byheart.lab.experiments import dana_2025 as dana\n"
+    text = "import time\nfrom byheart.papers.dana_2025 import dana_experiments as dana\n"
     text += "make = dict(vocab=5, model_dim=2, head_dim=2, batch=4, batches=1, epochs=1)\n"
     text += "CONFIGS = [dana.DanaConfig('mine', heads=1, seed=time.perf_counter_ns(), **make)]\n"
     (tmp_path / "mine.py").write_text(text)
@@ -276,7 +277,8 @@ KILLED = """
     from byheart.executors import Processes
     from byheart.lab.jobs import execute
     from byheart.lab.runs import Run
-    from byheart.lab.sources import load, source
+    from byheart.lab.sources import load
+    from byheart.papers.experiments import source
 
     if __name__ == "__main__":
         origin = source("toy.py", "smoke")

@@ -22,8 +22,9 @@ from byheart.lab.merging import merge
 from byheart.lab.pages import StoredPage
 from byheart.lab.rows import read_rows
 from byheart.lab.runs import Run
-from byheart.lab.sources import Source, load, source
+from byheart.lab.sources import Source, load
 from byheart.lab.stack import Stack
+from byheart.papers.experiments import source
 
 OWN = """
     import time
@@ -33,8 +34,8 @@ OWN = """
     import torch
 
     from byheart.lab import train
-    from byheart.lab.experiments import dana_2025 as dana
-    from byheart.lab.experiments.experiment import Experiment
+    from byheart.papers.dana_2025 import dana_experiments as dana
+    from byheart.lab.experiment import Experiment
     from byheart.lab.stack import Stack
 
     HERE = Path(__file__).parent

@@ -16,10 +16,11 @@ import pytest
 from byheart.errors import BadInput
 from byheart.executors import Ray
 from byheart.lab.checkpoints import JobKeys
-from byheart.lab.experiments.experiment import key
+from byheart.lab.experiment import key
 from byheart.lab.jobs import Progress, execute
 from byheart.lab.runs import Run
-from byheart.lab.sources import Source, load, source
+from byheart.lab.sources import Source, load
+from byheart.papers.experiments import source
 
 TOY = Path(__file__).with_name("toy.py")
 

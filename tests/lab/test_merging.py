@@ -14,7 +14,8 @@ from byheart.lab.jobs import Part, execute
 from byheart.lab.merging import merge
 from byheart.lab.rows import read_rows
 from byheart.lab.runs import Run
-from byheart.lab.sources import Source, load, source
+from byheart.lab.sources import Source, load
+from byheart.papers.experiments import source
 
 TOY = Path(__file__).with_name("toy.py")
 Machine = Callable[..., Path]

@@ -29,7 +29,8 @@ from byheart.lab.checkpoints import files_in
 from byheart.lab.jobs import Progress, execute
 from byheart.lab.rows import read_rows
 from byheart.lab.runs import Run
-from byheart.lab.sources import Source, load, source
+from byheart.lab.sources import Source, load
+from byheart.papers.experiments import source
 from byheart.progress import Report
 
 # Ray leaves sockets and processes to the interpreter's end, and warns of its own future.
@@ -109,8 +110,8 @@ OWN = """
     import torch
 
     from byheart.lab import train
-    from byheart.lab.experiments import dana_2025 as dana
-    from byheart.lab.experiments.experiment import Experiment
+    from byheart.papers.dana_2025 import dana_experiments as dana
+    from byheart.lab.experiment import Experiment
     from byheart.lab.stack import Stack
 
     HERE = Path(__file__).parent

@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.experiments import EXPERIMENTS, Experiment
+from byheart.lab.experiment import Experiment
 from byheart.lab.rows import ResultRow
 from byheart.lab.search import Search, search, tried
-from byheart.lab.sources import Named, load
+from byheart.lab.sources import load
+from byheart.papers.experiments import EXPERIMENTS, Named
 
 
 def row(rate: float, accuracy: float | None, seed: int = 0, heads: int = 1, **more: Any) -> ResultRow:
     config = {"heads": heads, "learning_rate": rate, "last_learning_rate": rate / 20, "seed": seed}
-    return ResultRow("own", f"{rate} {seed} {heads}", config, "done", {"accuracy": accuracy, **more}, 0.0)
+    return ResultRow("own", f"{rate} {seed} {heads}", config, "done", {"accuracy": accuracy, **more}, 0.0, None)
 
 
 def test_a_search_varies_the_rate_and_nothing_else() -> None:

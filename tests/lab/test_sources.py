@@ -9,10 +9,11 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.executors import Local
-from byheart.lab.experiments.experiment import Experiment
+from byheart.lab.experiment import Experiment
 from byheart.lab.jobs import execute
 from byheart.lab.runs import Run
-from byheart.lab.sources import Given, Named, load, source
+from byheart.lab.sources import Given, load
+from byheart.papers.experiments import Named, source
 
 
 def own(tmp_path: Path, text: str, scale: str = "smoke") -> Experiment:
@@ -22,7 +23,7 @@ def own(tmp_path: Path, text: str, scale: str = "smoke") -> Experiment:
 
 def test_a_list_of_our_configs_is_an_experiment(tmp_path: Path) -> None:
     text = """
-        from byheart.lab.experiments import dana_2025
+        from byheart.papers.dana_2025 import dana_experiments as dana_2025
         sizes = dict(vocab=5, model_dim=2, head_dim=2, batch=8, batches=2, epochs=1)
         CONFIGS = [dana_2025.DanaConfig("own", heads=heads, **sizes) for heads in (1, 2)]
     """
@@ -38,7 +39,7 @@ def test_a_file_may_import_what_lies_beside_it_and_make_its_experiment_of_the_sc
     text = """
         from dataclasses import dataclass
         from beside_own import SIZES
-        from byheart.lab.experiments import Experiment
+        from byheart.lab.experiment import Experiment
 
         @dataclass(frozen=True)
         class Config:
@@ -64,20 +65,22 @@ def test_a_file_may_import_what_lies_beside_it_and_make_its_experiment_of_the_sc
         ("raise SystemExit(3)", "own.py:1: SystemExit: 3"),
         ("EXPERIMENT = 3", "own.py: EXPERIMENT is 3; expected an Experiment"),
         ("CONFIGS = [1, 'a']", "own.py: CONFIGS are of several kinds (int, str)"),
-        ("CONFIGS = [1]", "own.py: CONFIGS[0] is 1; expected a config: an instance of a frozen dataclass"),
+        ("CONFIGS = [1]", "own.py: CONFIGS[0] is 1; expected an instance of a frozen dataclass"),
         (
             "from byheart.lab import Training as T\nCONFIGS = [T(1, 1, 1.0)]",
-            "own.py: nothing says how a Training is trained: define a function work(configs, device, report) in it "
-            "that returns a dictionary of metrics for each config, in order",
+            "own.py: no function trains a Training; expected work(configs, device, report) in the file",
         ),
         (
             "from byheart.lab import Training as T\nCONFIGS = [T(1, 1, 1.0)]\ndef work(configs, device): pass",
-            "own.py: work takes (configs, device); expected work(configs, device, report), which it is called with",
+            "own.py: work takes (configs, device); expected work(configs, device, report)",
         ),
-        ("from byheart.lab.experiments import dana_2025\nCONFIGS = [dana_2025.DanaConfig(3)]", "own.py:2: TypeError"),
+        (
+            "from byheart.papers.dana_2025.dana_experiments import DanaConfig as C\nCONFIGS = [C(3)]",
+            "own.py:2: TypeError",
+        ),
         (
             "work = print\nclass Config: pass\nCONFIGS = [Config()]",
-            "expected a config: an instance of a frozen dataclass",
+            "expected an instance of a frozen dataclass",
         ),
     ],
 )
@@ -89,7 +92,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path: Path, text: s
 
 def test_a_file_may_train_our_configs_in_its_own_way(tmp_path: Path) -> None:
     text = """
-        from byheart.lab.experiments import dana_2025
+        from byheart.papers.dana_2025 import dana_experiments as dana_2025
         sizes = dict(vocab=5, model_dim=2, head_dim=2, batch=8, batches=2, epochs=1)
         CONFIGS = [dana_2025.DanaConfig("own", heads=heads, seed=seed, **sizes) for heads in (1, 2) for seed in (0, 1)]
 

@@ -10,7 +10,7 @@ from byheart.lab.summary import axes, compare, constants, difference, points
 
 
 def row(accuracy: Any, status: Any = "done", **config: Any) -> ResultRow:
-    return ResultRow("toy", "", config, status, {"accuracy": accuracy, "note": "x"}, 0.0)
+    return ResultRow("toy", "", config, status, {"accuracy": accuracy, "note": "x"}, 0.0, None)
 
 
 def grid(steps: int, shift: float = 0.0, heads: tuple[int, ...] = (1, 2)) -> list[ResultRow]:

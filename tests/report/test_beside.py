@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.built import built
-from byheart.lab.capacity import Rung, _member, experiment
+from byheart.papers.built import built
+from byheart.papers.capacity.ladder import Rung, _member, experiment
 from byheart.report.lab import beside
 from byheart.report.lab.beside import COMPILED, NETWORKS, Labels, build_beside, labels_of, shipped_beside
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.built import built
+from byheart.papers.built import built
 from byheart.report.lab.held import MemorizedCount, draw_held, held_of, spoken_of
 from byheart.report.lab.shipped import shown
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.widths import widths
+from byheart.papers.madden_2024.widths import widths
 from byheart.report.lab import (
     draw_against_mlp,
     draw_capacity,

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab import results
-from byheart.lab.capacity import Rung
-from byheart.lab.experiments import EXPERIMENTS
-from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
-from byheart.lab.results import Presence
+from byheart.papers import results
+from byheart.papers.capacity.ladder import Rung
+from byheart.papers.experiments import EXPERIMENTS
+from byheart.papers.mahdavi_2024.mahdavi_experiments import EXPERIMENTS as MAHDAVI_2024
+from byheart.papers.results import Presence
 from byheart.report.lab import findings_of, tables_of
 from byheart.report.lab.beside import NETWORKS
 from byheart.report.lab.mahdavi import GridPanel, draw_blocks
@@ -94,8 +94,8 @@ def test_blocks_stand_in_their_places_and_say_what_is_missing(tmp_path: Path) ->
 def test_a_block_that_is_dropped_in_appears_on_the_papers_page(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "mahdavi-2024-regression-heads-random"
     found = {name: [vars(c) | {"best_loss": 0.01} for c in MAHDAVI_2024[name]("paper").configs if c.seed < 2]}
-    monkeypatch.setattr("byheart.lab.results.names", lambda: [*found])
-    monkeypatch.setattr("byheart.lab.results.table", found.__getitem__)
+    monkeypatch.setattr("byheart.papers.results.names", lambda: [*found])
+    monkeypatch.setattr("byheart.papers.results.table", found.__getitem__)
     page = shown("mahdavi-2024")
     assert page.lead.findings[0].startswith("80 of the 2,052 models of the paper are here; nothing yet of ")
     assert "regression-heads-random" not in page.lead.findings[0]

@@ -1,4 +1,4 @@
-"""How many parameters suffice, how many are needed: one module per paper or argument; theorems have hypotheses.
+"""Bounds on the parameters that suffice or are needed, with their hypotheses: one module per paper or argument.
 
 >>> from byheart.sizes import Size
 >>> size = Size(examples=1000, length=32, labels=10, vocab=200)
@@ -67,17 +67,17 @@ BOUNDS: tuple[Bound, ...] = tuple(
     for module in (*_ON_TRANSFORMERS, *_ON_FACTS, *_ON_POINTS, counting, vc, allen_zhu_li_2024, morris_2025)
     for bound in module.BOUNDS
 )
-"""Every bound: on Transformers by year, on facts, on points, by counting, by VC dimension, and what was measured."""
+"""All bounds: on Transformers by year, on facts, on points, by counting, by VC dimension, and measured ones."""
 STATEMENTS: tuple[Statement, ...] = tuple(
     statement
     for module in (egosi_2025, meyer_2025, park_2026, ravfogel_2026, xu_2026)
     for statement in module.STATEMENTS
 )
-"""What papers say of widths, dimensions and prompts, or without a number."""
+"""Statements of papers about widths, dimensions or prompts, or without a number."""
 
 
 def bounds_for(setting: Setting) -> tuple[Bound, ...]:
-    """The bounds of a setting and those of any setting, in the order of :data:`BOUNDS`.
+    """Return the bounds for ``setting`` and for any setting, in the order of :data:`BOUNDS`.
 
     >>> [bound.name for bound in bounds_for("next-token-distribution")]
     ['madden-2024-distribution-upper', 'madden-2024-distribution-lower', 'dana-2025-bottleneck', 'counting']

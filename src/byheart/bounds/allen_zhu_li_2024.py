@@ -1,11 +1,11 @@
-"""Allen-Zhu & Li 2024: trained language models hold 2 bits of knowledge a parameter. Measured, not proved.
+"""Allen-Zhu & Li 2024: trained language models hold 2 bits of knowledge per parameter. Measured, not proved.
 
-Models of many shapes were trained on synthetic facts (a person, an attribute, its value), each seen a thousand times;
-what they then know, over their parameters, peaks at about 2 bits, also after rounding to 8-bit integers. Seen a hundred
-times, it is about 1. Read backwards: N answers out of C, N log₂C bits, are known by a model of N log₂C / 2 parameters.
+Models of many shapes were trained on synthetic facts (a person, an attribute, its value), each seen a thousand times.
+The bits of knowledge per parameter then peak at about 2, also after rounding to 8-bit integers. With a hundred
+exposures they peak at about 1. Conversely, a model of N log₂C / 2 parameters knows N answers out of C (N log₂C bits).
 
-- Letters: theirs are bits of knowledge; N and C are ours.
-- Measured on facts in sentences, in their training. Neither what is needed nor what suffices.
+- Letters: the paper counts bits of knowledge; N and C are ours.
+- Measured on facts in sentences, with the paper's training. Neither an upper nor a lower bound.
 """
 
 import math
@@ -16,7 +16,7 @@ BITS_PER_PARAMETER = 2.0
 
 
 def held(examples: int, labels: int) -> float:
-    """N log₂C / 2.
+    """Return N log₂C / 2.
 
     >>> held(examples=1000, labels=16)
     2000.0

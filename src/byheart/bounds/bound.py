@@ -1,4 +1,4 @@
-"""What a bound is: parameters as a function of a task's sizes, with its source and with how far it may be trusted.
+"""Bounds: parameters as a function of a task's sizes, with the source and the degree of trust.
 
 Four kinds, never to be mixed in one column:
 
@@ -6,10 +6,10 @@ Four kinds, never to be mixed in one column:
 - *order*: the paper gives O, Õ, Ω or Θ only. The number is the expression inside it, with constant 1 (and, for Õ,
   without its logarithms). It shows how the bound grows. It is never a count and never to be compared with one.
 - *fitted*: a curve through measurements.
-- *measured*: what training reached.
+- *measured*: a number that training reached.
 
-A :class:`Bound` is about parameters. What a paper says of something else, of a width or of a prompt, or without any
-number, is a :class:`Statement`, and stands in a table of its own.
+A :class:`Bound` is about parameters. A paper's result about something else, such as a width or a prompt, or without
+any number, is a :class:`Statement`, and is listed in a separate table.
 """
 
 import inspect
@@ -25,7 +25,7 @@ Side = Literal["upper", "lower"]
 Kind = Literal["proved", "order", "fitted", "measured"]
 Verdict = Literal["holds", "fails", "open"]
 Condition: TypeAlias = Callable[..., bool | None]
-"""Whether sizes and letters make a hypothesis true or false; None where they do not decide."""
+"""Function of sizes and letters that returns True or False for a hypothesis, or None if they do not decide it."""
 
 
 def _check_positive(fields: Mapping[str, float | None]) -> None:
@@ -36,7 +36,7 @@ def _check_positive(fields: Mapping[str, float | None]) -> None:
 
 @dataclass(frozen=True)
 class Letters:
-    """What some bounds need beyond the sizes of the task. All are optional: a bound says which one it lacks.
+    """Quantities that some bounds need beyond the sizes of the task. All are optional: a bound names a missing one.
 
     >>> Letters(radius=1.0, separation=0.1).separation
     0.1
@@ -60,9 +60,9 @@ class Letters:
     depth: int | None = None
     """L: layers of a feed-forward network."""
     robustness: float | None = None
-    """ρ: radius that must be right around a point, over half the separation; between 0 and 1."""
+    """ρ: radius around a point within which answers must be right, divided by half the separation; between 0 and 1."""
     relations: int | None = None
-    """R: relations that every subject has, where examples are facts."""
+    """R: relations per subject, if examples are facts."""
 
     def __post_init__(self) -> None:
         _check_positive(asdict(self))
@@ -81,7 +81,7 @@ NO_LETTERS = Letters()
 
 @dataclass(frozen=True)
 class BoundAnswer:
-    """What a bound says about a task: a number, or none and the reason.
+    """A bound's number for a task, or the reason why there is none.
 
     >>> BoundAnswer(None, reason="needs: separation").reason
     'needs: separation'
@@ -97,23 +97,23 @@ class Bound:
 
     The names of the formula's arguments are the fields of :class:`~byheart.sizes.Size` and :class:`Letters` that it
     needs; an argument with a default is a choice that the theorem leaves open. The formula raises
-    :class:`~byheart.errors.BadInput` for sizes outside the theorem's hypotheses, as far as it needs them. What sizes
-    say about each hypothesis :meth:`verdicts` answers; the data (ranks, separation, distinctness) are not seen here.
+    :class:`~byheart.errors.BadInput` for sizes outside those hypotheses on which the number depends.
+    :meth:`verdicts` decides hypotheses from the sizes; it does not see the data (ranks, separation, distinctness).
 
     =============  =================================================================================================
     field          meaning
     =============  =================================================================================================
     name           identifier
     paper          authors and year, or the argument's name
-    source         title and venue, theorem where it is known
-    setting        what is memorized
-    model          which networks it is about, in words
+    source         title, venue and, if known, number of the theorem
+    setting        kind of task that is memorized
+    model          description of the networks that the bound is about
     side           "upper": parameters that suffice; "lower": parameters that are needed
     kind           see the head of this module
     expression     the formula for people, in our letters
-    hypotheses     what has to be true
+    hypotheses     assumptions of the theorem
     formula        the same formula for programs
-    paper_letters  from the paper's letters to ours, where they differ or need a word
+    paper_letters  the paper's letters in ours, where they differ or need an explanation
     told_by_sizes  conditions on sizes and letters that decide some of the hypotheses
     =============  =================================================================================================
 
@@ -150,37 +150,36 @@ class Bound:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The sizes and letters without which there is no number."""
+        """Names of the sizes and letters that the formula requires."""
         return _needs(self.formula)
 
     def answer(self, size: Size, letters: Letters = NO_LETTERS) -> BoundAnswer:
-        """The number, or why there is none: a letter is missing, or the sizes are outside the hypotheses."""
+        """Return the number, or the reason why there is none: a missing letter, or sizes outside the hypotheses."""
         return _answer(self.formula, size, letters)
 
     def verdicts(self, size: Size, letters: Letters = NO_LETTERS) -> dict[str, Verdict]:
-        """Every hypothesis: it holds, it fails, or it is open: the sizes and the letters given do not decide."""
-        given = _given(size, letters)
+        """Decide every hypothesis: it holds, it fails, or it is open, because sizes and letters do not decide it."""
+        values = _values(size, letters)
 
         def verdict(condition: Condition | None) -> Verdict:
-            if condition is None or any(name not in given for name in _needs(condition)):
+            if condition is None or any(name not in values for name in _needs(condition)):
                 return "open"
-            true = _call(condition, given)
-            return "open" if true is None else "holds" if true else "fails"
+            holds = _call(condition, values)
+            return "open" if holds is None else "holds" if holds else "fails"
 
         return {name: verdict(self.told_by_sizes.get(name)) for name in self.hypotheses}
 
     def parameters(self, size: Size, letters: Letters = NO_LETTERS) -> float | None:
-        """The number of parameters, or ``None``; :meth:`answer` says why.
+        """Return the number of parameters, or ``None`` if there is none; :meth:`answer` gives the reason.
 
-        For kind "order" this is the expression inside O(·) or Ω(·) with constant 1, to draw a slope with: it is never
-        to be read as a count.
+        For kind "order" this is the expression inside O(·) or Ω(·) with constant 1. It gives a slope, never a count.
         """
         return self.answer(size, letters).parameters
 
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """What a paper says of something else than parameters, or without a number; ``kind`` as of a bound.
+    """A paper's result about something other than parameters, or without a number; ``kind`` is that of a bound.
 
     >>> deep = Statement(
     ...     name="deep", paper="Nobody 2000", source="An example", setting="points", model="none", kind="order",
@@ -200,26 +199,26 @@ class Statement:
     says: str
     hypotheses: tuple[str, ...]
     counts: str = ""
-    """What the number counts: "width", …; empty where there is none."""
+    """Quantity that the formula gives, such as "width"; empty if there is no formula."""
     formula: Callable[..., float] | None = None
 
     def answer(self, size: Size, letters: Letters = NO_LETTERS) -> BoundAnswer:
-        """The number of what is counted, which is not parameters, or why there is none."""
+        """Return the number of ``counts`` (not of parameters), or the reason why there is none."""
         return BoundAnswer(None, "no number") if self.formula is None else _answer(self.formula, size, letters)
 
 
 def _answer(formula: Callable[..., float], size: Size, letters: Letters) -> BoundAnswer:
-    given = _given(size, letters)
-    missing = [name for name in _needs(formula) if name not in given]
+    values = _values(size, letters)
+    missing = [name for name in _needs(formula) if name not in values]
     if missing:
         return BoundAnswer(None, f"needs: {', '.join(missing)}")
     try:
-        return BoundAnswer(_call(formula, given))
-    except BadInput as outside:
-        return BoundAnswer(None, f"outside: {outside}")
+        return BoundAnswer(_call(formula, values))
+    except BadInput as error:
+        return BoundAnswer(None, f"outside: {error}")
 
 
-def _given(size: Size, letters: Letters) -> dict[str, Any]:
+def _values(size: Size, letters: Letters) -> dict[str, Any]:
     sizes = asdict(size)
     _check_positive(sizes)
     return {name: value for name, value in (sizes | asdict(letters)).items() if value is not None}
@@ -230,18 +229,18 @@ def _needs(function: Callable[..., object]) -> tuple[str, ...]:
     return tuple(argument.name for argument in arguments if argument.default is argument.empty)
 
 
-def _call(function: Callable[..., Any], given: dict[str, Any]) -> Any:
-    """The function's value at those of the given numbers that it has arguments for."""
-    return function(**{name: given[name] for name in inspect.signature(function).parameters if name in given})
+def _call(function: Callable[..., Any], values: dict[str, Any]) -> Any:
+    """Call ``function`` with the values that it has arguments for."""
+    return function(**{name: values[name] for name in inspect.signature(function).parameters if name in values})
 
 
 def may_differ(examples: int, length: int, vocab: int) -> bool | None:
-    """That N sequences of n tokens differ: false if there are fewer than N, ω^n < N; true if N = 1.
+    """Decide whether N sequences of n tokens can all differ: False if ω^n < N, True if N = 1, otherwise None.
 
     >>> may_differ(examples=9, length=3, vocab=2), may_differ(examples=8, length=3, vocab=2)
     (False, None)
     """
     if examples == 1:
         return True
-    # With two tokens or more, as many places as N has bits are always enough.
+    # With two or more tokens, sequences as long as N has bits are always enough.
     return False if vocab ** min(length, examples.bit_length()) < examples else None

@@ -5,10 +5,10 @@ Statement: fix a network's shape and its arithmetic, and store each of its W par
 reached, then W·b ≥ N log₂ C. In seq-to-seq every position of every sequence has a label: W·b ≥ nN log₂ C, if all nN
 (token, sequence) pairs differ, so that no two of their labels are tied.
 
-- Exact: yes, for every model and every arithmetic; this is the bound that float networks meet. The square-root bounds
-  of the other modules do not contradict it: their weights have about √N bits.
-- The number is rounded up to an integer. When log₂ C is irrational it is first lowered by 2⁻⁴⁸ of itself, so that a
-  float error can never claim one parameter too many.
+- Exact for every model and every arithmetic; float networks meet this bound. The square-root bounds of the other
+  modules do not contradict it: their weights have about √N bits.
+- The number is rounded up to an integer. An irrational log₂ C is first multiplied by 1 − 2⁻⁴⁸, so that a float error
+  can never claim one parameter too many.
 - Not checked here: that the inputs differ.
 """
 
@@ -18,11 +18,11 @@ from functools import partial
 from byheart.bounds.bound import Bound, may_differ
 from byheart.errors import BadInput
 
-FLOAT_MARGIN = 2.0**-48  # more than a logarithm, a product and a quotient in floats can be wrong, together
+FLOAT_MARGIN = 2.0**-48  # exceeds the joint error of a logarithm, a product and a quotient in floats
 
 
 def bits_needed(answers: int, labels: int) -> float:
-    """A lower bound on the bits of ``answers`` free choices among C labels, exact when C is a power of two.
+    """Return a lower bound on the bits of ``answers`` free choices among C labels, exact if C is a power of two.
 
     >>> bits_needed(answers=1000, labels=8)
     3000
@@ -33,7 +33,7 @@ def bits_needed(answers: int, labels: int) -> float:
 
 
 def needed(examples: int, labels: int, bits: int) -> int:
-    """⌈N log₂ C / b⌉.
+    """Return ⌈N log₂ C / b⌉.
 
     >>> needed(examples=1000, labels=10, bits=32)
     104
@@ -42,7 +42,7 @@ def needed(examples: int, labels: int, bits: int) -> int:
 
 
 def needed_seq_to_seq(examples: int, length: int, labels: int, bits: int) -> int:
-    """⌈nN log₂ C / b⌉.
+    """Return ⌈nN log₂ C / b⌉.
 
     >>> needed_seq_to_seq(examples=1000, length=5, labels=10, bits=32)
     520
@@ -51,7 +51,7 @@ def needed_seq_to_seq(examples: int, length: int, labels: int, bits: int) -> int
 
 
 def most(parameters: int, labels: int, bits: int) -> int:
-    """The largest N with N log₂ C ≤ W·b: this many bits reach every labelling of no more inputs.
+    """Return the largest N with N log₂ C ≤ W·b, the most inputs whose labellings can all be reached.
 
     >>> most(parameters=104, labels=10, bits=32), needed(examples=1001, labels=10, bits=32)
     (1001, 104)
@@ -62,7 +62,7 @@ def most(parameters: int, labels: int, bits: int) -> int:
 
 
 def pairs_may_differ(examples: int, length: int, vocab: int) -> bool | None:
-    """Only if no sequence has a token twice, and the sequences differ."""
+    """Decide whether all nN (token, sequence) pairs can differ: False if a sequence must repeat a token (n > ω)."""
     return False if length > vocab else may_differ(examples, length, vocab)
 
 

@@ -12,7 +12,7 @@ while the log-ratios log p(i)/p(ω) of N arbitrary distributions form an arbitra
 interpolation needs d ≥ min(N, ω − 1), and the unembedding alone has ω · min(N, ω − 1) entries. For N ≥ ω − 1 this is
 their "every distribution iff d ≥ ω − 1".
 
-**Rank one** (their Remark 2): queries and keys of width 1 are enough, W_Q and W_K of d entries a head each:
+**Rank one** (their Remark 2): queries and keys of width 1 are enough, so W_Q and W_K have d entries per head each:
 d(S + 2ω + 2(d_h + 1)H) parameters for the same associations.
 
 **Almost look-up tables** (ours, after their Theorem 2): every context t has a token y_t of probability 1 − η_t. There
@@ -34,11 +34,12 @@ for d < ω − 1 only, so from ω = 869 on.
 
 - Letters: their N is our ω (dictionary), their S our n (context length), their T₀ our N (associations).
 - Exact: both numbers, for dense matrices without biases.
-- Two hypotheses that sizes do not show: the last token's embedding is the same in all contexts that end in one token,
-  so its block has rank d only if the contexts end in at least d different tokens; otherwise d in the capacity shrinks
-  to their number. And with S = 1 every head repeats the embedding, hence n ≥ 2. A third that they do: a head's average
-  has no more than ω + n − 2 free coordinates, so d_h counts only up to there.
-- Not checked here: these, and that the contexts differ.
+- Hypothesis that sizes do not show: all contexts that end in the same token share the last token's embedding, so its
+  block has rank d only if the contexts end in at least d different tokens. Otherwise d in the capacity shrinks to the
+  number of these tokens.
+- Hypotheses that sizes do show: n ≥ 2, because with S = 1 every head repeats the embedding; and d_h counts only up to
+  ω + n − 2, because a head's average has no more free coordinates.
+- Not checked here: these hypotheses, and that the contexts differ.
 """
 
 import math
@@ -49,7 +50,7 @@ from byheart.errors import BadInput
 
 
 def capacity(heads: int, head_dim: int, dim: int) -> int:
-    """Associations that fit: H d_h + d.
+    """Return H d_h + d, the number of associations that fit.
 
     >>> capacity(heads=20, head_dim=10, dim=10)
     210
@@ -58,7 +59,7 @@ def capacity(heads: int, head_dim: int, dim: int) -> int:
 
 
 def heads_needed(examples: int, head_dim: int, dim: int) -> int:
-    """Fewest heads with H d_h + d ≥ N, at least one: without attention only the last token is seen.
+    """Return the fewest heads with H d_h + d ≥ N, at least one: without attention only the last token is seen.
 
     >>> heads_needed(examples=210, head_dim=10, dim=10), heads_needed(examples=211, head_dim=10, dim=10)
     (20, 21)
@@ -67,7 +68,7 @@ def heads_needed(examples: int, head_dim: int, dim: int) -> int:
 
 
 def bottleneck_dim(examples: int, vocab: int) -> int:
-    """Smallest embedding dimension that can be exact on any N distributions: min(N, ω − 1).
+    """Return min(N, ω − 1), the smallest embedding dimension that can be exact on any N distributions.
 
     >>> bottleneck_dim(examples=1000, vocab=50)
     49
@@ -76,7 +77,7 @@ def bottleneck_dim(examples: int, vocab: int) -> int:
 
 
 def sufficient(examples: int, length: int, vocab: int, model_dim: int = 2, head_dim: int = 1) -> int:
-    """d(n + 2ω + 4 d_h H) with H = ⌈(N − d)/d_h⌉; the defaults are the smallest dimensions, and the smallest count.
+    """Return d(n + 2ω + 4 d_h H) with H = ⌈(N − d)/d_h⌉. The default dimensions give the smallest count.
 
     >>> sufficient(examples=210, length=3, vocab=50, model_dim=10, head_dim=10)
     9030
@@ -92,7 +93,7 @@ def sufficient(examples: int, length: int, vocab: int, model_dim: int = 2, head_
 
 
 def sufficient_rank_one(examples: int, length: int, vocab: int, model_dim: int = 2, head_dim: int = 2) -> int:
-    """d(n + 2ω + 2(d_h + 1)H) with H = ⌈(N − d)/d_h⌉: queries and keys of width 1; the defaults are the smallest count.
+    """Return d(n + 2ω + 2(d_h + 1)H) with H = ⌈(N − d)/d_h⌉: queries and keys of width 1, smallest by default.
 
     >>> sufficient_rank_one(examples=210, length=3, vocab=50, model_dim=10, head_dim=10)
     5430
@@ -102,12 +103,12 @@ def sufficient_rank_one(examples: int, length: int, vocab: int, model_dim: int =
 
 
 def _as_many_tokens(examples: int, vocab: int, model_dim: int = 2) -> bool | None:
-    """There are d different tokens to end in, or to ask for, only if ω ≥ d and N ≥ d."""
+    """Return False if min(ω, N) < d, because d different last or next tokens are then impossible; None otherwise."""
     return False if min(examples, vocab) < model_dim else None
 
 
 def needed_by_distributions(examples: int, vocab: int) -> int:
-    """ω · min(N, ω − 1), the entries of the smallest unembedding that can be exact.
+    """Return ω · min(N, ω − 1), the entries of the smallest unembedding that can be exact.
 
     >>> needed_by_distributions(examples=1000, vocab=50)
     2450
@@ -116,7 +117,7 @@ def needed_by_distributions(examples: int, vocab: int) -> int:
 
 
 def coherence(vocab: int, dim: int) -> float:
-    """c = ½√(32 log(ω + 1)/d): ω unit vectors with inner products within ±c exist; 1 or more says nothing.
+    """Return c = ½√(32 log(ω + 1)/d): ω unit vectors with inner products within ±c exist. It is void if c ≥ 1.
 
     >>> round(coherence(vocab=1000, dim=400), 4)
     0.3717
@@ -125,10 +126,10 @@ def coherence(vocab: int, dim: int) -> float:
 
 
 def almost_lookup(vocab: int, dim: int, miss: float, entropy: float) -> float:
-    """Some sequence encoder of dimension d has at most this divergence, in nats: h(ρ) + ρ log(ω − 1) − H.
+    """Return h(ρ) + ρ log(ω − 1) − H, a divergence in nats that some sequence encoder of dimension d does not exceed.
 
-    ``miss`` is the mean of 1 − max p_t over the contexts, η, and ``entropy`` that of the entropy of p_t, H. Where c ≥ 1
-    or ρ ≥ 1 − 1/ω it is what the uniform answer has, log ω − H.
+    ``miss`` is η, the mean of 1 − max p_t over the contexts, and ``entropy`` is H, the mean entropy of p_t. If c ≥ 1 or
+    ρ ≥ 1 − 1/ω, the result is log ω − H, the divergence of the uniform answer.
 
     >>> round(almost_lookup(vocab=1000, dim=400, miss=0.01, entropy=0.1), 3)
     0.156
@@ -146,10 +147,10 @@ def almost_lookup(vocab: int, dim: int, miss: float, entropy: float) -> float:
 
 
 def entropy_matched(vocab: int, c: float, miss: float, entropy: float, uneven: float) -> float:
-    """Their bound on one context's divergence, in nats, for codes with inner products within c of those of a basis.
+    """Return Theorem 2's bound on one context's divergence, in nats, for codes within c of an orthonormal basis.
 
     ``miss`` is η = 1 − max p, ``entropy`` that of p, ``uneven`` the total variation between the distribution of the
-    wrong tokens and the uniform one. From c = 1/2 on it says nothing: infinity. A bound for a dimension d has c =
+    wrong tokens and the uniform one. The result is infinite for c ≥ 1/2. A bound for dimension d uses c =
     2·:func:`coherence`.
 
     >>> round(entropy_matched(vocab=1000, c=0.2, miss=0.01, entropy=0.1, uneven=0.5), 3)
@@ -162,7 +163,7 @@ def entropy_matched(vocab: int, c: float, miss: float, entropy: float, uneven: f
         return math.inf
     if miss == 0:
         return 0.0
-    # An entropy that only rounding makes 0 beside a miss, or more than log ω, would be infinite or negative.
+    # Rounding may give an entropy of 0 although miss > 0, or more than log ω: avoid an infinite or negative result.
     needed = max(0.0, math.log((vocab - 1) / max(math.expm1(entropy), miss)))
     return miss * (1 + 2 * c + c * uneven) / (1 - 2 * c) * needed
 

@@ -5,7 +5,7 @@ right value than with any other. They construct such MLPs for all but a null set
 easily told apart after a random projection the parameters meet the information-theoretic order.
 
 - Letters: their facts are our N.
-- Order only, up to logarithms; how well values can be told apart enters as a factor that is not given here.
+- Order only, up to logarithms. A factor that depends on how well values can be told apart is left out.
 - Not checked here: the embeddings.
 """
 
@@ -13,7 +13,7 @@ from byheart.bounds.bound import Bound
 
 
 def sufficient(examples: int) -> int:
-    """N, the inside of Õ(·).
+    """Return N, the expression inside Õ(·).
 
     >>> sufficient(examples=1000)
     1000

@@ -1,4 +1,4 @@
-"""Egosi, Yehudai & Shamir 2025: to be robust, with a radius that does not shrink with N, takes a width of log N.
+"""Egosi, Yehudai & Shamir 2025: robustness with a radius that does not shrink with N takes a width of log N.
 
 Statement: points that are δ apart, and a network that is right on a ball around each. For a radius that is a fixed part
 of δ, whatever N is, a width of order log N is necessary and sufficient. (Without robustness a constant width is enough:
@@ -16,7 +16,7 @@ from byheart.bounds.bound import Statement
 
 
 def width(examples: int, dim: int) -> float:
-    """min(d, log N), the inside of Θ(·).
+    """Return min(d, log N), the expression inside Θ(·).
 
     >>> round(width(examples=1000, dim=64), 2), width(examples=1000, dim=3)
     (6.91, 3)

@@ -17,7 +17,7 @@ from byheart.bounds.bound import Bound
 
 
 def critical(examples: int) -> float:
-    """2N log N, the inside of Θ(·), with the constant of the limit.
+    """Return 2N log N, the expression inside Θ(·) with the constant of the limit.
 
     >>> round(critical(examples=1000))
     13816

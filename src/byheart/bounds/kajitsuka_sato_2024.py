@@ -14,7 +14,7 @@ from byheart.bounds.bound import Bound
 
 
 def sufficient(examples: int, length: int, dim: int) -> float:
-    """d(2nN + d), the inside of O(·).
+    """Return d(2nN + d), the expression inside O(·).
 
     >>> sufficient(examples=100, length=4, dim=8)
     6464

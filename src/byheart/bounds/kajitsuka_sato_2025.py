@@ -28,7 +28,7 @@ from byheart.bounds.bound import Bound, may_differ
 
 
 def next_token(examples: int) -> float:
-    """√N, the inside of Õ(·) and of Ω(·).
+    """Return √N, the expression inside Õ(·) and Ω(·).
 
     >>> next_token(examples=10_000)
     100.0
@@ -37,7 +37,7 @@ def next_token(examples: int) -> float:
 
 
 def sufficient_seq_to_seq(examples: int, length: int) -> float:
-    """√(nN), the inside of Õ(·).
+    """Return √(nN), the expression inside Õ(·).
 
     >>> sufficient_seq_to_seq(examples=10_000, length=4)
     200.0
@@ -46,7 +46,7 @@ def sufficient_seq_to_seq(examples: int, length: int) -> float:
 
 
 def needed_seq_to_seq(examples: int, length: int) -> float:
-    """√(nN / log(nN)), the inside of Ω(·); the logarithm is taken as at least 1: below, the order says nothing.
+    """Return √(nN / log(nN)), the expression inside Ω(·), with a logarithm of at least 1.
 
     >>> round(needed_seq_to_seq(examples=10_000, length=4), 2)
     61.44

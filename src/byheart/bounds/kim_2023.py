@@ -16,7 +16,7 @@ from byheart.bounds.bound import Bound
 
 
 def sufficient(examples: int, length: int, dim: int) -> float:
-    """d + n + √(nN), the inside of Õ(·).
+    """Return d + n + √(nN), the expression inside Õ(·).
 
     >>> sufficient(examples=100, length=4, dim=8)
     32.0

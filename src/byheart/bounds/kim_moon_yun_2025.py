@@ -1,4 +1,4 @@
-"""Kim, Moon & Yun 2025: points that must also be right nearby: from Õ(√N) to Õ(Nd²) as the balls grow.
+"""Kim, Moon & Yun 2025: robust memorization of points costs from Õ(√N) to Õ(Nd²) parameters as the balls grow.
 
 Statement: let points with different labels be at least 2ε apart, and let the network be right on the ball of radius
 ρε around every point, 0 < ρ < 1. Then Õ(√N) parameters suffice for ρ up to about 1/(N√d), Õ(N d^¼ ρ^½) up to about
@@ -7,9 +7,9 @@ Statement: let points with different labels be at least 2ε apart, and let the n
 
 - Letters: their ρ = μ/ε_D is our robustness; their ε_D is half of our separation, so μ is the radius of the balls.
 - Order only, on both sides; the breakpoints have constants too, omitted like all others.
-- The ends are those of the abstract: no dearer than plain memorization for small ρ, growing with ρ, at most Nd². What
-  lies between, and the lower bound, is quoted and was not compared with the final text of the paper: read it before
-  relying on an exponent.
+- The two extremes are those of the abstract: the cost of plain memorization for small ρ, growing with ρ, at most Nd².
+  The regimes between them and the lower bound are quoted and were not compared with the final text of the paper: read
+  it before you rely on an exponent.
 - Not checked here: the separation. The input layer's d weights per unit are not counted in the upper bound.
 """
 
@@ -20,7 +20,7 @@ from byheart.bounds.bound import Bound
 
 
 def sufficient(examples: int, dim: int, robustness: float) -> float:
-    """max(√N, N d^¼ ρ^½, N d² ρ⁴), the inside of Õ(·).
+    """Return max(√N, N d^¼ ρ^½, N d² ρ⁴), the expression inside Õ(·).
 
     >>> sufficient(examples=100, dim=16, robustness=1e-9), sufficient(examples=100, dim=16, robustness=0.5)
     (10.0, 1600.0)
@@ -32,7 +32,7 @@ def sufficient(examples: int, dim: int, robustness: float) -> float:
 
 
 def needed(examples: int, dim: int, robustness: float) -> float:
-    """(ρ² min(N, d) + 1)d + min((1 − ρ²)^−½, √d) √N, the inside of Ω(·).
+    """Return (ρ² min(N, d) + 1)d + min((1 − ρ²)^−½, √d) √N, the expression inside Ω(·).
 
     >>> needed(examples=100, dim=16, robustness=0.6)
     120.66

@@ -10,9 +10,10 @@ dimension one, where everything can be counted; this is the count that the modul
 1. ω token and n position numbers, x_j = e(t_j) + p_j.
 2. One head without skip connection, 4 numbers: z = Σ_j softmax_j(a x_n x_j) x_j. For almost all e, p, a it is
    injective on any finite set of contexts of length n: a difference of two contexts' z is analytic in (e, p, a), so
-   only its vanishing identically could hurt. At a = 0, z is the mean, which tells different multisets apart. For
-   reorderings take the derivative at a = 0, x_n Var(x). If the last tokens agree, Var changes by (2/n) Σ p_j (e(t_j)
-   − e(t'_j)) ≠ 0. If they do not, choose x_n = 0 for one context and, for the other, x'_n ≠ 0 and Var(x') ≠ 0.
+   it is zero almost nowhere unless it vanishes identically. At a = 0, z is the mean, which tells different multisets
+   apart. For reorderings take the derivative at a = 0, x_n Var(x). If the last tokens agree, Var changes by
+   (2/n) Σ p_j (e(t_j) − e(t'_j)) ≠ 0. If they do not, choose x_n = 0 for one context and, for the other, x'_n ≠ 0 and
+   Var(x') ≠ 0.
 3. N hidden units σ(w_i z + b_i), 2N numbers: for σ not a polynomial some w, b make the N × N matrix on N different z
    invertible (Pinkus 1999, Theorem 5.1).
 4. N × ω output weights: solve for the N log-probability vectors, exactly.
@@ -28,7 +29,7 @@ from byheart.bounds.bound import Bound, may_differ
 
 
 def needed(examples: int, vocab: int) -> int:
-    """N(ω − 1), the dimension of N arbitrary distributions over ω tokens.
+    """Return N(ω − 1), the dimension of N arbitrary distributions over ω tokens.
 
     >>> needed(examples=100, vocab=50)
     4900
@@ -37,7 +38,7 @@ def needed(examples: int, vocab: int) -> int:
 
 
 def sufficient(examples: int, length: int, vocab: int) -> int:
-    """ωN + 2N + ω + n + 4: output layer, hidden layer, token numbers, position numbers, one head.
+    """Return ωN + 2N + ω + n + 4: output layer, hidden layer, token numbers, position numbers, one head.
 
     >>> sufficient(examples=100, length=8, vocab=50)
     5262

@@ -1,4 +1,4 @@
-"""Mahdavi, Liao & Thrampoulidis 2024: one layer of multi-head attention memorizes H(min(n, d_h) − 1) + 1 examples.
+"""Mahdavi, Liao & Thrampoulidis 2024: one multi-head attention layer memorizes H(min(n, d_h) − 1) + 1 examples.
 
 Statement (their Theorem 1): an example is a context E ∈ R^{n×d}, a query e ∈ R^d and a target of d_v real numbers. Let
 n < d and r = min(n, d_h). If every n queries are linearly independent (Kruskal rank ≥ n) and every context has rank n,
@@ -11,9 +11,9 @@ suffice. Where the queries' Kruskal rank Q is less than n, the same holds with r
   R^{v×d_v} in every head, v = min(d, d_v), no biases.
 - Not checked here: the two assumptions on ranks. The Kruskal rank is NP-hard to compute.
 
-What "tight" means. If all examples share one context, a head is n values mixed with weights that sum to one, so with
+What "tight" means. If all examples share one context, a head is n values mixed with weights that sum to one. So with
 the attention fixed the outputs of N examples lie in a space of dimension H(n − 1) + 1 (:func:`feature_rank`), and no
-choice of attention gives the features a larger rank. That ends every construction that fixes the attention and then
+choice of attention gives the features a larger rank. This limits every construction that fixes the attention and then
 solves for the values. It is not a lower bound on parameters, because labels may choose the attention: one head with n
 = 2, d_h = 1 and weights sigmoid(qᵀe) fits d independent queries, whatever the d targets are.
 """
@@ -23,7 +23,7 @@ from byheart.errors import BadInput
 
 
 def capacity(heads: int, context: int, head_dim: int, kruskal: int | None = None) -> int:
-    """Examples that are certain to fit: H(r − 1) + 1 with r = min(n, d_h), or min(n, d_h, Q) for Kruskal rank Q.
+    """Return H(r − 1) + 1, the examples that certainly fit; r = min(n, d_h, Q) for Kruskal rank Q.
 
     >>> capacity(heads=20, context=32, head_dim=16), capacity(heads=20, context=32, head_dim=16, kruskal=3)
     (301, 41)
@@ -32,7 +32,7 @@ def capacity(heads: int, context: int, head_dim: int, kruskal: int | None = None
 
 
 def feature_rank(heads: int, context: int) -> int:
-    """Largest rank of the heads' features over examples that share their context: H(n − 1) + 1.
+    """Return H(n − 1) + 1, the largest rank of the heads' features over examples that share their context.
 
     >>> feature_rank(heads=20, context=32)
     621
@@ -41,7 +41,7 @@ def feature_rank(heads: int, context: int) -> int:
 
 
 def heads_needed(examples: int, context: int, head_dim: int, kruskal: int | None = None) -> int:
-    """Fewest heads for which the theorem promises N examples: ⌈(N − 1)/(r − 1)⌉, r as above, at least one.
+    """Return ⌈(N − 1)/(r − 1)⌉, the fewest heads for which the theorem promises N examples; r as in :func:`capacity`.
 
     >>> heads_needed(examples=301, context=32, head_dim=16), heads_needed(examples=302, context=32, head_dim=16)
     (20, 21)
@@ -55,7 +55,7 @@ def heads_needed(examples: int, context: int, head_dim: int, kruskal: int | None
 
 
 def sufficient(examples: int, length: int, dim: int, head_dim: int, value_dim: int = 1) -> int:
-    """H(2 d d_h + (d + d_v) min(d, d_v)) with H = ⌈(N − 1)/(min(n, d_h) − 1)⌉.
+    """Return H(2 d d_h + (d + d_v) min(d, d_v)) with H = ⌈(N − 1)/(min(n, d_h) − 1)⌉.
 
     >>> sufficient(examples=301, length=32, dim=64, head_dim=16)
     42260

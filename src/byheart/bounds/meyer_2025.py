@@ -1,7 +1,7 @@
 """Meyer, Michelessa, Chaux & Tan 2025: a tuned prompt holds at most as much as it is long.
 
-Statement: keep a Transformer's weights and choose only the prompt. What it memorizes so cannot grow faster than
-linearly with the prompt's length; and, beyond that, a Transformer forgets in long contexts whatever its prompt says.
+Statement: keep a Transformer's weights and choose only the prompt. The amount memorized by the prompt grows at most
+linearly with the prompt's length. Moreover, a Transformer forgets in long contexts, whatever its prompt says.
 
 - Letters: N, examples.
 - Order only, and about *tokens of the prompt*, whose vectors have a fixed dimension and precision.
@@ -11,7 +11,7 @@ from byheart.bounds.bound import Statement
 
 
 def prompt(examples: int) -> int:
-    """N, the inside of Ω(·).
+    """Return N, the expression inside Ω(·).
 
     >>> prompt(examples=1000)
     1000

@@ -1,12 +1,12 @@
-"""Morris et al. 2025: trained GPTs hold about 3.6 bits a parameter. Measured, not proved.
+"""Morris et al. 2025: trained GPTs hold about 3.6 bits per parameter. Measured, not proved.
 
-GPT-style models of 5·10⁵ to 1.5·10⁹ parameters were trained on uniformly random data until they memorized no more; what
-they then hold, over their parameters, is about 3.6 bits. Read backwards: N labels out of C, N log₂C bits, are learnt
-by a model of N log₂C / 3.6 parameters.
+GPT-style models of 5·10⁵ to 1.5·10⁹ parameters were trained on uniformly random data until they memorized no more.
+They then hold about 3.6 bits per parameter. Conversely, a model of N log₂C / 3.6 parameters learns N labels out of C
+(N log₂C bits).
 
-- Letters: theirs are bits; N and C are ours.
-- Measured on random sequences, in their training; other sizes, data and training may reach less (the lab's own figures:
-  ``byheart lab capacity``). Neither what is needed nor what suffices.
+- Letters: the paper counts bits; N and C are ours.
+- Measured on random sequences, with the paper's training. Other sizes, data and training may reach less (``byheart lab
+  capacity`` gives our own figures). Neither an upper nor a lower bound.
 """
 
 import math
@@ -17,7 +17,7 @@ BITS_PER_PARAMETER = 3.6
 
 
 def held(examples: int, labels: int) -> float:
-    """N log₂C / 3.6.
+    """Return N log₂C / 3.6.
 
     >>> round(held(examples=1000, labels=10))
     923

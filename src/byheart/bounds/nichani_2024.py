@@ -5,16 +5,16 @@ self-attention followed by an MLP recalls all facts as soon as the parameters of
 are linear in the number of facts up to logarithmic factors: one can be traded for the other.
 
 - Letters: their S subjects times R relations are our N, examples.
-- Order only: the power of the logarithm is not given here. Lower bounds of theirs match up to logarithms; with b bits a
-  parameter that is :mod:`.counting`.
-- Not checked here: that embeddings are random, and sequences of the form that the theorem has.
+- Order only: the power of the logarithm is left out. The paper's lower bounds match up to logarithms; with b bits per
+  parameter the lower bound is :mod:`.counting`.
+- Not checked here: that embeddings are random, and that sequences have the form that the theorem assumes.
 """
 
 from byheart.bounds.bound import Bound
 
 
 def sufficient(examples: int) -> int:
-    """N, the inside of Õ(·).
+    """Return N, the expression inside Õ(·).
 
     >>> sufficient(examples=1000)
     1000

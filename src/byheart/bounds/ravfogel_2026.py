@@ -2,12 +2,12 @@
 
 Statement: S subjects and R relations, each relation a random bijection from subjects to one set of attributes. A
 Transformer of one layer whose subjects' embeddings are sums of attribute vectors recalls all facts with embeddings of
-dimension O(R log S); a small MLP selects the attribute that is asked for, and stores none. Chains of relations ("the
+dimension O(R log S). A small MLP selects the requested attribute and stores no facts. Chains of relations ("the
 mother of the wife of") trade width against depth, or against a chain of thought.
 
 - Letters: their subjects S times R are our N, examples; R is ``relations``.
-- Order only. In parameters: S embeddings of that dimension are N log S numbers, so linear in the facts but for the
-  logarithm, as counting wants it.
+- Order only. In parameters, S embeddings of that dimension are N log S numbers: linear in the facts up to the
+  logarithm, in agreement with counting.
 - Not checked here: that relations are bijections onto the same attributes.
 """
 
@@ -26,7 +26,7 @@ MODEL = "one layer with learned embeddings and a small MLP"
 
 
 def dimension(examples: int, relations: int) -> float:
-    """R log(N/R), the inside of O(·).
+    """Return R log(N/R), the expression inside O(·).
 
     >>> round(dimension(examples=1000, relations=4), 2)
     22.09
@@ -37,7 +37,7 @@ def dimension(examples: int, relations: int) -> float:
 
 
 def sufficient(examples: int, relations: int) -> float:
-    """N log(N/R): N/R subjects, each an embedding of that dimension.
+    """Return N log(N/R), the entries of N/R embeddings of dimension R log(N/R).
 
     >>> round(sufficient(examples=1000, relations=4))
     5521

@@ -1,4 +1,4 @@
-"""Vardi, Yehudai & Shamir 2022: points, not sequences: a ReLU network of width 12 with Õ(√N) parameters.
+"""Vardi, Yehudai & Shamir 2022: a ReLU network of width 12 with Õ(√N) parameters memorizes N points.
 
 Statement (their Theorem 3.1): N points of norm at most r, pairwise at least δ apart, with labels in [C], are
 memorized by a ReLU network of width 12 and depth O(√(N log N) + √(N/log N) · log max(R, C)), R = 10 r N² δ⁻¹ √(πd).
@@ -19,7 +19,7 @@ from byheart.bounds.bound import Bound
 
 
 def spread(examples: int, dim: int, radius: float, separation: float) -> float:
-    """R = 10 r N² δ⁻¹ √(πd): how many integer cells separate N points after projection on a line.
+    """Return R = 10 r N² δ⁻¹ √(πd), the number of integer cells that separate N points projected on a line.
 
     >>> round(spread(examples=10, dim=4, radius=1.0, separation=0.1))
     35449
@@ -28,7 +28,7 @@ def spread(examples: int, dim: int, radius: float, separation: float) -> float:
 
 
 def sufficient(examples: int, labels: int, dim: int, radius: float, separation: float) -> float:
-    """√(N log N) + √(N/log N) · log max(R, C), the inside of O(·); log N is taken as at least 1, for N < 3.
+    """Return √(N log N) + √(N/log N) · log max(R, C), the expression inside O(·), with a log N of at least 1.
 
     >>> round(sufficient(examples=100, labels=10, dim=4, radius=1.0, separation=0.1), 1)
     91.7
@@ -39,7 +39,7 @@ def sufficient(examples: int, labels: int, dim: int, radius: float, separation: 
 
 
 def needed(examples: int) -> float:
-    """√N, the inside of Ω(·).
+    """Return √N, the expression inside Ω(·).
 
     >>> needed(examples=100)
     10.0

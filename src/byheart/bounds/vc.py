@@ -1,4 +1,4 @@
-"""VC dimension with constants: how many parameters ReLU networks need, whatever their weights are.
+"""VC dimension with constants: the parameters that ReLU networks need, whatever their weights are.
 
 **Lemma** (Warren 1968; in this form Anthony & Bartlett 1999, Theorem 8.3, used by Bartlett, Harvey, Liaw & Mehrabian
 2019). M ≥ W polynomials of degree at most D in W ≥ 1 real variables take at most 2·(2eMD/W)^W patterns of signs, a
@@ -22,7 +22,7 @@ pattern of the units in front of it; their signs tell the pattern of the segment
 layers up to the segment's end, each pattern of what is in front splits into at most 2·(2e·P·S·D/W')^{W'} patterns. The
 numbers multiply over the segments; every way to cut is valid, and :func:`capacity` tries several.
 
-- One layer a segment is Theorem 7 of Bartlett et al. (6 on arXiv): Π_i 2·(2e·m·k_i·i/W_i)^{W_i}, so O(WL log W).
+- One layer per segment is Theorem 7 of Bartlett et al. (6 on arXiv): Π_i 2·(2e·m·k_i·i/W_i)^{W_i}, so O(WL log W).
 - One segment for all is Goldberg & Jerrum 1995: S ≤ 2^U − 1 for U ReLU units, so O(WU).
 
 **Whatever the shape.** A ReLU unit has a weight and a bias of its own, so U ≤ W/2, and a layer has a parameter, so
@@ -30,11 +30,11 @@ D ≤ W. The decision joins the one segment: S ≤ 2^U − 1 + (C − 1)·2^U < 
 
     m·log₂C ≤ 1 + W·(⌊W/2⌋ + log₂(2emC)).                                                                      (any)
 
-Whoever has fewer parameters than the smallest such W misses a labelling: about √(2m·log₂C) are needed. W = m always
-satisfies it, so that W ≤ m was no restriction; and the right-hand side grows with W, so that bisection finds it.
+A network with fewer parameters than the smallest such W misses a labelling: about √(2m·log₂C) are needed. W = m always
+satisfies (any), so W ≤ m was no restriction. The right-hand side grows with W, so bisection finds the smallest W.
 
-**Of depth L.** One layer a segment, h ≤ L − 1 of them with ReLUs, their units at most W/2 in all: Π k_i is at most
-(W/(2h))^h, and the h + 1 degrees are different numbers up to L. Hence, with h = min(L − 1, ⌊W/2⌋), which is the worst,
+**At depth L.** Take one layer per segment. At most h ≤ L − 1 of them have ReLUs, with at most W/2 units in all, so
+Π k_i ≤ (W/(2h))^h, and the h + 1 degrees are different numbers up to L. With the worst case h = min(L − 1, ⌊W/2⌋),
 
     m·log₂C ≤ h + 1 + W·(log₂(2emC/W) + h·log₂(em/h) + log₂(L·(L − 1)⋯(L − h))).                             (depth)
 
@@ -72,7 +72,7 @@ from byheart.errors import BadInput
 
 RAISED = 1 + 2.0**-32
 _UNITS = (0, 4, 8, 16, 32, 64, 128, 256, 1024, math.inf)
-"""Units that are put into one segment: none (a layer is a segment) up to all."""
+"""Numbers of units per segment to try: from none (each layer is a segment) to all."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +85,20 @@ class WeightLayer:
 
 @dataclass(frozen=True)
 class WeightLayers:
-    """Weight layers in a row on the same inputs: this many for every question, and never more than ``at_most``."""
+    """Consecutive weight layers on the same inputs: ``per_question`` inputs each, but at most ``at_most`` in all."""
 
     layers: tuple[WeightLayer, ...]
     per_question: int = 1
     at_most: int | None = None
 
     def inputs(self, questions: int) -> int:
-        """On how many inputs the layers are evaluated for this many questions."""
-        every = self.per_question * questions
-        return every if self.at_most is None else min(every, self.at_most)
+        """Return the number of inputs on which the layers are evaluated for ``questions`` questions."""
+        total = self.per_question * questions
+        return total if self.at_most is None else min(total, self.at_most)
 
 
 def needed(examples: int, labels: int) -> int:
-    """The smallest W with N log₂C ≤ 1 + W(⌊W/2⌋ + log₂(2eNC)): no ReLU network with fewer parameters is enough.
+    """Return the smallest W with N log₂C ≤ 1 + W(⌊W/2⌋ + log₂(2eNC)): fewer parameters are never enough.
 
     >>> needed(examples=10_000, labels=2), needed(examples=1_000_000, labels=2)
     (126, 1392)
@@ -107,7 +107,7 @@ def needed(examples: int, labels: int) -> int:
 
 
 def needed_at_depth(examples: int, labels: int, depth: int) -> int:
-    """The same for networks of at most ``depth`` weight layers; never less than :func:`needed`.
+    """Return the parameters needed by networks of at most ``depth`` weight layers; never less than :func:`needed`.
 
     >>> needed_at_depth(examples=10_000, labels=2, depth=3), needed_at_depth(examples=10_000, labels=2, depth=300)
     (258, 126)
@@ -116,7 +116,7 @@ def needed_at_depth(examples: int, labels: int, depth: int) -> int:
 
 
 def needed_seq_to_seq(examples: int, length: int, labels: int) -> int:
-    """As :func:`needed`, with one label for every token.
+    """Return the parameters needed if every token has a label.
 
     >>> needed_seq_to_seq(examples=1000, length=10, labels=2)
     126
@@ -125,9 +125,9 @@ def needed_seq_to_seq(examples: int, length: int, labels: int) -> int:
 
 
 def fewest(questions: int, labels: int, *, depth: int | None = None, tokens: int = 0) -> int:
-    """The smallest W that (any) allows, and with a depth (depth) as well.
+    """Return the smallest W that (any) allows and, if ``depth`` is given, (depth) as well.
 
-    ``tokens`` is K, if units stand in front of an attention layer and no table makes sure that K ≤ W.
+    ``tokens`` is K, if units stand in front of an attention layer and no table ensures that K ≤ W.
 
     >>> fewest(10_000, 2), fewest(10_000, 2, tokens=125), fewest(10_000, 2, tokens=100_000)
     (126, 126, 111)
@@ -140,13 +140,13 @@ def fewest(questions: int, labels: int, *, depth: int | None = None, tokens: int
 
 
 def _allowed(questions: int, labels: int, tokens: int, W: int) -> float:
-    """The right-hand side of (any); of (tokens) if there are tokens."""
+    """Return the right-hand side of (any), or of (tokens) if ``tokens`` is positive."""
     in_front = 1 + W * math.log2(2 * math.e * tokens) if tokens else 0.0
     return 1 + W * (W // 2 + math.log2(2 * math.e * questions * labels)) + in_front
 
 
 def _allowed_at_depth(inputs: int, labels: int, depth: int, W: int) -> float:
-    """The right-hand side of (depth)."""
+    """Return the right-hand side of (depth)."""
     if W == 0:
         return 1
     hidden, degree = min(depth - 1, W // 2), min(depth, W)
@@ -156,7 +156,7 @@ def _allowed_at_depth(inputs: int, labels: int, depth: int, W: int) -> float:
 
 
 def _smallest(bits: float, allowed: Callable[[int], float]) -> int:
-    """The smallest W whose patterns allow this many bits; ``allowed`` grows with W."""
+    """Return the smallest W with ``allowed(W)`` ≥ ``bits``; ``allowed`` grows with W."""
     high = 1
     while allowed(high) * RAISED < bits:
         high *= 2
@@ -168,7 +168,7 @@ def _smallest(bits: float, allowed: Callable[[int], float]) -> int:
 
 
 def capacity(stages: Sequence[WeightLayers], labels: int) -> int:
-    """The most questions of which a network of this very shape can reach every labelling; it need not reach that many.
+    """Return an upper bound on the number of questions for which a network of this shape reaches every labelling.
 
     Two ReLU units and an output on numbers: 2·(1 + 1) + (2 + 1) parameters.
 
@@ -186,7 +186,7 @@ def capacity(stages: Sequence[WeightLayers], labels: int) -> int:
     high = 1
     while reached(high):
         high *= 2
-    low = high // 2  # the bits of patterns are concave in the questions, so what is reached is an interval from 0 on
+    low = high // 2  # pattern bits are concave in the questions, so the reached numbers are an interval from 0 on
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if reached(middle) else (low, middle)
@@ -194,7 +194,7 @@ def capacity(stages: Sequence[WeightLayers], labels: int) -> int:
 
 
 def pattern_bits(stages: Sequence[WeightLayers], labels: int, questions: int) -> float:
-    """log₂ of a bound on the sign patterns of the whole network, the decision among C labels included.
+    """Return log₂ of a bound on the sign patterns of the whole network, including the decision among C labels.
 
     >>> round(pattern_bits([WeightLayers((WeightLayer(2, units=1), WeightLayer(2)))], labels=2, questions=5))
     10
@@ -204,7 +204,7 @@ def pattern_bits(stages: Sequence[WeightLayers], labels: int, questions: int) ->
 
 @dataclass(frozen=True)
 class _Segment:
-    """A segment's end: on the inputs of which stage, log₂S, and the weight layers and parameters so far."""
+    """The end of a segment: the stage whose inputs it sees, log₂S, and the weight layers and parameters so far."""
 
     stage: WeightLayers
     log2_polynomials: float
@@ -213,7 +213,7 @@ class _Segment:
 
 
 def _segments(stages: Sequence[WeightLayers], labels: int, most_units: float) -> Iterator[_Segment]:
-    """The segments, each of at most this many units or of one layer that has more; the decision is in the last one."""
+    """Yield segments of at most ``most_units`` units, or of one larger layer; the last includes the decision."""
     degree = variables = 0
     for index, stage in enumerate(stages, start=1):
         decision = (WeightLayer(0, units=labels - 1),) if index == len(stages) else ()
@@ -240,7 +240,7 @@ def _pattern_bits(segments: Sequence[_Segment], questions: int) -> float:
 
 
 def _sign_bits(log2_polynomials: float, segment: _Segment) -> float:
-    """log₂ of the lemma's bound on the sign patterns of M polynomials, log₂M given."""
+    """Return log₂ of the lemma's bound on the sign patterns of M polynomials, from log₂M."""
     W = segment.variables
     if W == 0:
         return 0.0
@@ -258,7 +258,7 @@ EVERY = "every labelling may be asked for"
 
 
 def _few_tokens(examples: int, labels: int, vocab: int, dim: int | None = None) -> bool | None:
-    """Ids have a table; vectors may be few, or as many as constant sequences take. Else sizes do not tell."""
+    """Return True if tokens are ids (which have a table), few vectors, or at least N vectors; otherwise None."""
     few = dim is None or vocab < needed(examples, labels) or vocab >= examples
     return True if few else None
 

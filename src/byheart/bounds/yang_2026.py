@@ -1,4 +1,4 @@
-"""Yang & Yang 2026: points; what width w and depth L can memorize: w²L² between N/log δ⁻¹ and N log δ⁻¹.
+"""Yang & Yang 2026: width w and depth L memorize N points if w²L² is between N/log δ⁻¹ and N log δ⁻¹.
 
 Statement: N points in the unit ball, pairwise δ apart, with discrete labels, are memorized by ReLU networks of width
 w and depth L with w²L² = O(N log δ⁻¹); and any network that memorizes all such datasets has w²L² = Ω(N / log δ⁻¹).
@@ -20,7 +20,7 @@ from byheart.errors import BadInput
 
 
 def sufficient(examples: int, radius: float, separation: float, depth: int) -> float:
-    """w²L with w²L² = N log(r/δ) and w ≥ 1, the inside of O(·).
+    """Return w²L with w²L² = N log(r/δ) and w ≥ 1, the expression inside O(·).
 
     >>> round(sufficient(examples=100, radius=1.0, separation=0.1, depth=5), 2)
     46.05
@@ -29,7 +29,7 @@ def sufficient(examples: int, radius: float, separation: float, depth: int) -> f
 
 
 def needed(examples: int, radius: float, separation: float, depth: int) -> float:
-    """w²L with w²L² = N/log(r/δ) and w ≥ 1, the inside of Ω(·).
+    """Return w²L with w²L² = N/log(r/δ) and w ≥ 1, the expression inside Ω(·).
 
     >>> round(needed(examples=100, radius=1.0, separation=0.1, depth=5), 2)
     8.69

@@ -1,12 +1,12 @@
-"""Yu, Gao & Zhang 2025: at a fixed precision N examples take as many parameters, with chain of thought or without.
+"""Yu, Gao & Zhang 2025: at a fixed precision N examples take Θ̄(N) parameters, with or without chain of thought.
 
-Statement: autoregressive Transformers whose parameters all have a fixed number of digits. The paper says which finite
-sets of questions and answers they can memorize at all, without chain of thought and with it, neither of which implies
-the other; and in all cases the parameters that are needed and that suffice are Θ̄(N): the bar leaves out lesser factors.
+Statement: let all parameters of an autoregressive Transformer have a fixed number of digits. The paper characterizes
+the finite sets of questions and answers that can be memorized at all, without chain of thought and with it; neither
+implies the other. In all cases Θ̄(N) parameters are needed and suffice, where the bar leaves out smaller factors.
 
 - Letters: N is the same.
-- Order only, on both sides. With b bits a parameter :mod:`.counting` has the lower bound with its constant.
-- Not checked here: which tasks can be memorized at all. (Without positions, a sequence of one and the same token looks
+- Order only, on both sides. With b bits per parameter :mod:`.counting` has the lower bound with its constant.
+- Not checked here: whether a task can be memorized at all. (Without positions, sequences of one repeated token look
   the same at any length.)
 """
 
@@ -16,7 +16,7 @@ from byheart.bounds.bound import Bound
 
 
 def linear(examples: int) -> int:
-    """N, the inside of Θ̄(·).
+    """Return N, the expression inside Θ̄(·).
 
     >>> linear(examples=1000)
     1000

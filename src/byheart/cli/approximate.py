@@ -5,9 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from tyro.conf import arg
-
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json
 from byheart.cli.output import DONE, NOT_TRUE, steps, typed
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
@@ -39,7 +37,7 @@ class ApproximateCommand:
     """Random points on which the distance is measured."""
     seed: int = 0
     """Seed of all random choices and points."""
-    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Save the network of the smallest ε in this folder."""
     plot: Path | None = None
     """Draw function, networks, errors and parameters into this file (.png or .svg)."""

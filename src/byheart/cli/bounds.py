@@ -3,8 +3,6 @@
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tyro.conf import OmitArgPrefixes
-
 from byheart.bounds import STATEMENTS, Bound, BoundAnswer, Letters, Statement, bounds_for
 from byheart.cli.options import Json, OwnConstructions
 from byheart.cli.output import DONE, steps
@@ -26,8 +24,8 @@ _TITLES = {
 class BoundsCommand:
     """All bounds and the true counts of our constructions at given sizes."""
 
-    sizes: OmitArgPrefixes[SizeFlags] = field(default_factory=SizeFlags)
-    letters: OmitArgPrefixes[LetterFlags] = field(default_factory=LetterFlags)
+    sizes: SizeFlags = field(default_factory=SizeFlags)
+    letters: LetterFlags = field(default_factory=LetterFlags)
     hypotheses: bool = False
     """Also print what every bound assumes, and whether it holds, as far as sizes tell."""
     construction: OwnConstructions = ()

@@ -1,16 +1,13 @@
 """``byheart build CONSTRUCTION``: a task in, a network folder out."""
 
-import types
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, make_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
-
-from tyro.conf import OmitArgPrefixes, arg
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from byheart.cli.menu import About, Entry, Menu, about
-from byheart.cli.options import Json, OwnConstructions
+from byheart.cli.options import Arg, Json, OwnConstructions
 from byheart.cli.output import DONE, steps, typed
 from byheart.cli.result import console, number, print_json, table
 from byheart.constructions import Built, Construction, build, known
@@ -22,19 +19,17 @@ from byheart.networks.folders import replacing
 if TYPE_CHECKING:
     from byheart.constructions.lower_bound import LowerBound
 
-Settings = TypeVar("Settings")
-
 
 @dataclass(frozen=True)
-class Build(Generic[Settings]):
+class Build:
     """Build a construction's network for a task and save it."""
 
     entry: ClassVar[Construction]
     task: Path
     """Task file (.npz or .jsonl)."""
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """Network folder to write."""
-    settings: OmitArgPrefixes[Settings]
+    settings: Any
     """The construction's own settings."""
     seed: int = 0
     """Seed of all random choices; the same seed gives the same network."""
@@ -84,9 +79,11 @@ def menu() -> Menu:
     return _Commands()
 
 
-def _build_of(entry: Construction) -> Any:
-    build_with: Any = Build
-    return types.new_class("Build", (build_with[entry.settings],), exec_body=lambda body: body.update(entry=entry))
+def _build_of(entry: Construction) -> type[Build]:
+    """Return the command that builds a construction: the settings of the construction are its options."""
+    settings = ("settings", entry.settings, field(default_factory=entry.settings))
+    namespace = {"entry": entry, "__module__": __name__}
+    return make_dataclass("BuildOne", [settings], bases=(Build,), namespace=namespace, frozen=True)
 
 
 def _about(entry: Construction) -> About:

@@ -6,9 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import Positional, UseAppendAction, arg
-
-from byheart.cli.options import Columns, ExecutorName, FactFiles, Json, WorkersNumber
+from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
 from byheart.cli.others import RefusalStatus, others_of
 from byheart.cli.output import DONE, NOT_TRUE, given_by, steps, typed
 from byheart.cli.recite import unescaped
@@ -63,14 +61,14 @@ class CertifyCommand:
     """Task file (.npz or .jsonl)."""
     facts: FactFiles = ()
     columns: Columns = None
-    set: Annotated[tuple[str, ...], UseAppendAction] = ()
+    set: Annotated[tuple[str, ...], Arg(repeated=True)] = ()
     """CONTEXT=TOKEN: an answer that is to be another than the text's or the task's, because the network was edited;
     may be given several times."""
     recheck: bool = False
     """Check an existing certificate again: it must be about these weights and this task."""
     controls: bool = False
     """Also tell two lies, shuffled answers and a perturbed weight, which must be found."""
-    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Where the certificate is (default: certificate.json in the network folder)."""
     second_opinion: bool = False
     """Also ask verify.py, a short program that a person can read and that shares nothing with the judges."""
@@ -94,7 +92,7 @@ class CertifyCommand:
     the network's folder states, if it does)."""
     executor: ExecutorName = "local"
     workers: WorkersNumber = None
-    device: Annotated[str | None, arg(metavar="NAME")] = None
+    device: Annotated[str | None, Arg(metavar="NAME")] = None
     """Float Transformers and stock models: cpu, cuda, cuda:1, … (default: cpu)."""
     seed: int = 0
     """Seed of the controls, and of the second opinion's sample."""

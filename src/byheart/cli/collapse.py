@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from tyro.conf import Positional, arg
-
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json, Positional
 from byheart.cli.output import DONE, steps, typed
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
@@ -24,7 +22,7 @@ class CollapseCommand:
 
     network: Positional[Path]
     """Network folder."""
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """Network folder to write."""
     task: Path | None = None
     """Task file (.npz or .jsonl): whose tokens both are compared on (default: all of the embedding table)."""

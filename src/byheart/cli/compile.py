@@ -8,10 +8,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.certify import print_facts, print_verdict
-from byheart.cli.options import Columns, ExecutorName, FactFiles, Json, WorkersNumber
+from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
 from byheart.cli.others import RefusalStatus, others_of
 from byheart.cli.output import DONE, NOT_TRUE, given_by, some, steps, typed, visible
 from byheart.cli.recite import escaped, tokenizer_of
@@ -25,7 +23,7 @@ from byheart.networks.folders import replacing
 if TYPE_CHECKING:
     from byheart.certificates import Certificate
     from byheart.cli.output import Given
-    from byheart.compiler.shelf import Shelf
+    from byheart.compiler.rectangular.shelf import Shelf
     from byheart.constructions.built import Built
 
 
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 class CompileCommand:
     """Compile texts, facts or a next-token task into a float Transformer that says them word for word. No training."""
 
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """Network folder to write."""
     files: Positional[tuple[Path, ...]] = ()
     """Texts: any files, or folders of them."""
@@ -48,14 +46,14 @@ class CompileCommand:
     """Format of the weights. bfloat16 is for the table; the rest of such a network is float32."""
     words: int | None = None
     """Bits per word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16); default: the smaller."""
-    tokenizer: Annotated[str | None, arg(metavar="{bytes,bpe}|PATH")] = None
+    tokenizer: Annotated[str | None, Arg(metavar="{bytes,bpe}|PATH")] = None
     """Of texts: bytes (the default), a byte-level BPE trained on them, or a tokenizer.json with its
     tokenizer_config.json, or the folder of both (the last two need the extra hf)."""
     vocab: int | None = None
     """Tokens of the BPE (default: 1024)."""
     window: str = "auto"
     """How many tokens back the network looks: a power of two, or auto: as few as leave no context with two answers."""
-    refuse: Annotated[tuple[str, ...] | None, arg(metavar="[BITS|key]")] = None
+    refuse: Annotated[tuple[str, ...] | None, Arg(metavar="BITS|key")] = None
     """Answer what was never memorized by a token of its own, "unknown", which recite tells; wrongly for one context in
     2^BITS. For facts (without BITS: 20, or as many as fit into a word beside a label; more are stored apart, and then
     the rate is proved). key: all of a prompt is stored and compared, so that no other is ever answered."""
@@ -72,7 +70,7 @@ class CompileCommand:
     def run(self) -> int:
         """Compile, save, reload, check every answer, print."""
         from byheart.certificates import write
-        from byheart.compiler.shelf import Shelf
+        from byheart.compiler.rectangular.shelf import Shelf
         from byheart.networks.kinds import describe
 
         where, shelf = Workplace(self.executor, self.workers), Shelf(Path(f"{self.out}.parts"))

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional
-
 from byheart.cli.certify import print_verdict
-from byheart.cli.options import Columns, Json
+from byheart.cli.options import Columns, Json, Positional
 from byheart.cli.output import DONE, NOT_TRUE, facts_in, steps
 from byheart.cli.result import console, number, print_json
 from byheart.errors import BadInput, check_installed

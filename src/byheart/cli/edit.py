@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.certify import edit_in, print_verdict
-from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.options import Arg, Columns, FactFiles, Json, Positional
 from byheart.cli.output import DONE, given_by, steps
 from byheart.cli.result import console, number, print_json
 from byheart.errors import BadInput
@@ -35,13 +33,13 @@ class EditCommand:
     set: str
     """CONTEXT=TOKEN: a piece of text that occurs once, and what is to follow it (\\\\n and \\\\xNN are understood). For
     a task: token ids, 3,1,4=7."""
-    files: Annotated[tuple[Path, ...], arg(aliases=["-f"])] = ()
+    files: Annotated[tuple[Path, ...], Arg(aliases=("-f",))] = ()
     """The texts (default: the network recites them itself, which takes longer)."""
     task: Path | None = None
     """The task, if the network was compiled from one."""
     facts: FactFiles = ()
     columns: Columns = None
-    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Where to write the network (default: in its place)."""
     json: Json = False
 

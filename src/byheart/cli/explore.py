@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import Positional, arg
-
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json, Positional
 from byheart.cli.output import DONE, steps
 from byheart.cli.result import console, print_json
 from byheart.files.writing import check_apart
@@ -18,7 +16,7 @@ class ExploreCommand:
 
     networks: Positional[tuple[Path, ...]] = ()
     """Network folders that `byheart compile` made of short texts, to be shown first."""
-    out: Annotated[Path, arg(aliases=["-o"])] = Path("explorer.html")
+    out: Annotated[Path, Arg(aliases=("-o",))] = Path("explorer.html")
     """Page to write."""
     no_open: bool = False
     """Write the page, and do not open it in a browser."""

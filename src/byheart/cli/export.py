@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tyro.conf import Positional
-
-from byheart.cli.options import Json
+from byheart.cli.options import Json, Positional
 from byheart.cli.output import DONE, steps
 from byheart.cli.result import console, print_json
 from byheart.errors import BadInput

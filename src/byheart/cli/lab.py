@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional
-
 from byheart.cli.lab_capacity import CAPACITY, LabCapacity
 from byheart.cli.lab_crossing import CROSSING, LabCrossing
 from byheart.cli.lab_list import LIST, LabList
@@ -18,7 +16,7 @@ from byheart.cli.lab_run import RUN, RunExperiment
 from byheart.cli.lab_save import SAVE, LabSave
 from byheart.cli.lab_search import SEARCH, LabSearch
 from byheart.cli.menu import Entry, Menu, about
-from byheart.cli.options import Json
+from byheart.cli.options import Json, Positional
 from byheart.cli.output import DONE, NOT_TRUE
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput

@@ -5,18 +5,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import arg
-
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json
 from byheart.cli.output import DONE, NOT_TRUE, steps
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
-    from byheart.lab.capacity import CapacityEstimate, Rung
-    from byheart.lab.experiments.experiment import Experiment
+    from byheart.lab.experiment import Experiment
     from byheart.lab.runs import Run
+    from byheart.papers.capacity.ladder import CapacityEstimate, Rung
     from byheart.report.lab.beside import Beside
 
 CAPACITY = about(
@@ -49,7 +47,7 @@ class LabCapacity:
     """Tokens of a context, n."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where networks are trained."""
-    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Folder of the run; runs/capacity-SCALE if not given."""
     resume: bool = False
     """Continue the run in the folder."""
@@ -61,8 +59,8 @@ class LabCapacity:
 
     def run(self) -> int:
         """Train, build, print, draw; exit code 1 if networks failed."""
-        from byheart.lab.capacity import plateaus
         from byheart.lab.runs import Run
+        from byheart.papers.capacity.ladder import plateaus
         from byheart.report.lab.beside import build_beside, labels_of
         from byheart.report.style import check_picture
 
@@ -85,7 +83,7 @@ class LabCapacity:
 
     def _experiment(self) -> "Experiment":
         """The scale's ladder; or, if anything is given, its sizes as its largest is trained, with that in place."""
-        from byheart.lab.capacity import experiment, ladder
+        from byheart.papers.capacity.ladder import experiment, ladder
 
         whole = experiment(self.scale)
         own = {name: getattr(self, name) for name in ("steps", "labels", "vocab", "length")}

@@ -5,11 +5,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional
-
 from byheart.cli.lab_output import literal, say_half_lines, setting
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Json, Positional
 from byheart.cli.output import DONE
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
@@ -69,7 +67,7 @@ class LabCrossing:
         if (self.folder is None) == (self.shipped is None):
             raise BadInput("expected either the folder of a run or --shipped NAME")
         if self.shipped is not None:
-            from byheart.lab import results
+            from byheart.papers import results
 
             return results.table(self.shipped), results.settings(self.shipped)
         from byheart.lab.runs import Run

@@ -4,17 +4,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional
-
 from byheart.cli.lab_output import Scale, literal, state
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Json, Positional
 from byheart.cli.output import DONE
 from byheart.cli.result import console, number, print_json, table
 
 if TYPE_CHECKING:
     from byheart.lab.runs import Run
-    from byheart.lab.timings import Timing
+    from byheart.papers.timings import Timing
 
 TIMES: "dict[str, tuple[str, Scale]]" = {
     "h200_paper_seconds": ("H200", "paper"),
@@ -22,7 +20,7 @@ TIMES: "dict[str, tuple[str, Scale]]" = {
     "two_cores_short_seconds": ("2 cores", "short"),
     "two_cores_smoke_seconds": ("2 cores", "smoke"),
 }
-"""Columns of seconds: machine, as :mod:`byheart.lab.timings` calls it, and scale."""
+"""Columns of seconds: machine, as :mod:`byheart.papers.timings` calls it, and scale."""
 TITLE = "experiments: models at each scale, how much of the paper's comes with Byheart, seconds"
 NOTE = """seconds: wall time on one H200; processor time of one thread on a CPU of 2 cores; ≈ marks an estimate from the
 model-steps per second of a part, as if no model stopped early; – where nothing was measured"""
@@ -66,9 +64,10 @@ class LabList:
 
 def _experiments() -> list[dict[str, Any]]:
     """For each experiment: models by scale, how much of it is shipped, and seconds: measured, estimated, or None."""
-    from byheart.lab import results
-    from byheart.lab.experiments import EXPERIMENTS, SCALES
-    from byheart.lab.timings import seconds
+    from byheart.lab.experiment import SCALES
+    from byheart.papers import results
+    from byheart.papers.experiments import EXPERIMENTS
+    from byheart.papers.timings import seconds
 
     found: list[dict[str, Any]] = []
     for name, make in EXPERIMENTS.items():
@@ -86,8 +85,8 @@ def _experiments() -> list[dict[str, Any]]:
 
 def _together() -> "list[Timing]":
     """What was measured for several experiments at once."""
-    from byheart.lab.experiments import EXPERIMENTS
-    from byheart.lab.timings import timings
+    from byheart.papers.experiments import EXPERIMENTS
+    from byheart.papers.timings import timings
 
     return [one for one in timings() if one.experiment not in EXPERIMENTS]
 

@@ -4,11 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.lab_output import say_half_lines, state
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json, Positional
 from byheart.cli.output import DONE
 from byheart.cli.result import console, number, print_json
 
@@ -25,7 +23,7 @@ class LabMerge:
 
     folders: Positional[tuple[Path, ...]]
     """Folders of two or more runs of the same experiment and scale."""
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """Folder of the new run."""
     json: Json = False
 

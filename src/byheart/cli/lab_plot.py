@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.lab_output import say_half_lines
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json, Positional
 from byheart.cli.output import DONE, steps
 from byheart.cli.result import console, print_json
 from byheart.errors import BadInput
@@ -42,7 +40,7 @@ class LabPlot:
     shipped: str | None = None
     """Instead of a folder: results that come with Byheart, of an experiment (dana-2025-1, …), a paper (dana-2025, …),
     or all: a folder for each, and a page that leads to them."""
-    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Folder for pictures and page; "figures" in the first run's folder, or here, if not given."""
     format: Literal["png", "svg"] = "png"
     """Of the pictures; those in the page are SVG."""

@@ -13,7 +13,7 @@ from byheart.cli.result import console, number, print_json, table
 
 if TYPE_CHECKING:
     from byheart.lab.fits import Estimate
-    from byheart.lab.gaps import Gaps
+    from byheart.papers.dana_2025.gaps import Gaps
     from byheart.report.lab.record import PublishedNumber, Slope
 
 NOISE = """gap: the mean of our runs minus the published mean; noise alone: the mean |gap| that there would be if the

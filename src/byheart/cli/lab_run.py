@@ -6,12 +6,10 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.lab_capacity import check_device
 from byheart.cli.lab_output import Scale, print_failures, progress, state
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json
 from byheart.cli.output import DONE, NOT_TRUE
 from byheart.cli.result import console, number, print_json
 from byheart.errors import BadInput
@@ -36,13 +34,13 @@ class TrainingCommand:
 
     scale: Scale = "smoke"
     """smoke: a few steps, to see that it runs. short: minutes, the shape of the results. paper: as it was published."""
-    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Folder of the run; runs/NAME-SCALE if not given."""
     resume: bool = False
     """Continue the run in the folder: what is done stays, what failed is tried again. Without one there, begin."""
-    time_limit: Annotated[float | None, arg(metavar="SECONDS")] = None
+    time_limit: Annotated[float | None, Arg(metavar="SECONDS")] = None
     """Stop after so many seconds: jobs under way are kept as they are, and --resume goes on with them."""
-    checkpoint_every: Annotated[float, arg(metavar="SECONDS")] = 60.0
+    checkpoint_every: Annotated[float, Arg(metavar="SECONDS")] = 60.0
     """How often jobs under way are kept in the folder: what is killed loses no more than that."""
     executor: Literal["local", "processes", "ray"] = "local"
     """local: here. processes: one a CPU core. ray: a Ray cluster, that at RAY_ADDRESS or else one on this machine."""
@@ -52,7 +50,7 @@ class TrainingCommand:
     """So many jobs at a time, for processes and ray; as many as there are cores (or GPUs) if not given."""
     gpus_per_job: float | None = None
     """For ray with --device cuda: the share of a GPU that a job takes; 1 if not given."""
-    runtime_env: Annotated[Path | None, arg(metavar="FILE.json")] = None
+    runtime_env: Annotated[Path | None, Arg(metavar="FILE.json")] = None
     """For ray: what its machines have to provide, as Ray's runtime environments say it."""
     json: Json = False
 
@@ -188,13 +186,13 @@ def given(value: object) -> list[str]:
 class RunExperiment(TrainingCommand):
     """Run an experiment: train all its models, and keep every result in a folder as soon as it is there."""
 
-    experiment: Annotated[Positional[str], arg(metavar="NAME|FILE.py")]
+    experiment: Annotated[str, Arg(metavar="NAME|FILE.py", positional=True)]
     """Name of an experiment (byheart lab list), or a Python file of your own: it defines CONFIGS, a list of configs."""
-    part: Annotated[str | None, arg(metavar="K/M")] = None
+    part: Annotated[str | None, Arg(metavar="K/M")] = None
     """Only the K-th of M parts, in a folder of its own (runs/NAME-SCALE-K-of-M); byheart lab merge unites them."""
 
     def _source(self) -> "Source":
-        from byheart.lab.sources import source
+        from byheart.papers.experiments import source
 
         return source(self.experiment, self.scale)
 

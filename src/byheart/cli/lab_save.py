@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.lab_capacity import check_device
 from byheart.cli.lab_output import Scale, progress
 from byheart.cli.lab_search import settings_in
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json
 from byheart.cli.output import DONE, typed
 from byheart.cli.result import console, number, print_json
 from byheart.networks.folders import TASK, replacing
@@ -30,9 +28,9 @@ SAVE = about(
 class LabSave:
     """Train one network of an experiment and keep it, together with its task."""
 
-    experiment: Annotated[Positional[str], arg(metavar="NAME|FILE.py")]
+    experiment: Annotated[str, Arg(metavar="NAME|FILE.py", positional=True)]
     """Name of an experiment (byheart lab list), or a Python file of your own."""
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """Network folder to write; its task is in it, as task.npz."""
     where: tuple[str, ...] = ()
     """The config with these settings, as head_dim=10 seed=0: so many that there is one."""
@@ -45,7 +43,8 @@ class LabSave:
     def run(self) -> int:
         """Train, write, print."""
         from byheart.lab.saving import kept
-        from byheart.lab.sources import load, source
+        from byheart.lab.sources import load
+        from byheart.papers.experiments import source
 
         check_device(self.device)
         experiment, where = load(source(self.experiment, self.scale)), settings_in(self.where)

@@ -3,11 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.lab_output import literal, mean, setting, state
 from byheart.cli.lab_run import TrainingCommand, given
 from byheart.cli.menu import about
+from byheart.cli.options import Arg
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
 
@@ -40,7 +39,7 @@ def settings_in(where: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 class LabSearch(TrainingCommand):
     """The best learning rate of a grid, for configs of an experiment; all tries are kept in a run."""
 
-    experiment: Annotated[Positional[str], arg(metavar="NAME|FILE.py")]
+    experiment: Annotated[str, Arg(metavar="NAME|FILE.py", positional=True)]
     """Name of an experiment (byheart lab list), or a Python file of your own, whose configs have a learning_rate."""
     learning_rates: tuple[float, ...]
     """The grid, two or more."""
@@ -52,8 +51,9 @@ class LabSearch(TrainingCommand):
     """The lowest is the best, as for a loss."""
 
     def _source(self) -> "Source":
-        from byheart.lab.search import Search, check_metric
-        from byheart.lab.sources import load, source
+        from byheart.lab.search import Search
+        from byheart.lab.sources import load
+        from byheart.papers.experiments import check_metric, source
 
         searched = source(self.experiment, self.scale)
         origin = Search(searched, self.learning_rates, settings_in(self.where))

@@ -10,7 +10,6 @@ from typing import Any
 
 import byheart
 from byheart.cli.output import BAD_INPUT, DONE, NOT_TRUE, OUR_MISTAKE, hush, say, visible
-from byheart.cli.own import register_own
 from byheart.cli.result import Result, print_json, show
 from byheart.errors import BadInput
 
@@ -43,7 +42,7 @@ def _run(given: list[str]) -> int:
         if given == ["--version"]:
             say(f"byheart {byheart.__version__}")
             return DONE
-        command = _parse(given := register_own(given))
+        command = _parse(given)
         result = command.run()
         if isinstance(result, Result):
             show(result, as_json=command.json)

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.certify import print_verdict
-from byheart.cli.options import Columns, Json
+from byheart.cli.options import Arg, Columns, Json, Positional
 from byheart.cli.output import DONE, NOT_TRUE, facts_in, steps
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import check_installed
@@ -26,7 +24,7 @@ class PlantCommand:
     """Facts, prompts with their completions: .jsonl, .csv, .tsv, .parquet, or a saved dataset."""
     into: Path
     """Model folder, as save_pretrained writes it: a causal language model that transformers knows, in safetensors."""
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """Folder to write: the model with its memory."""
     columns: Columns = None
     bits: int | None = None

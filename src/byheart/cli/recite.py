@@ -16,9 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
-from tyro.conf import Positional, arg
-
-from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.options import Arg, Columns, FactFiles, Json, Positional
 from byheart.cli.output import DONE, NOT_TRUE, counted, facts_in, hush, steps, visible
 from byheart.cli.result import print_json
 from byheart.errors import BadInput, check_threads, did_you_mean
@@ -51,7 +49,7 @@ class ReciteCommand:
     columns: Columns = None
     tokens: int | None = None
     """How many tokens to say (default: to the end)."""
-    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Write into this file instead of the terminal."""
     all_to: Path | None = None
     """Recite all texts side by side and write each into this folder, under its own name."""
@@ -107,7 +105,7 @@ class ReciteCommand:
         texts, tokenizer, facts = texts_of(network), tokenizer_of(network), facts_of(network)
         beginning = self._beginning(texts, tokenizer, facts is not None)
         # An edited network, or one with a beginning of nobody's, may never come to an end: no text is longer than this.
-        longest = max((*(text["tokens"] for text in texts), facts[1] if facts else 0), default=0)
+        longest = max((*(text["tokens"] for text in texts), facts["longest"] if facts else 0), default=0)
         tokens = 1 + longest if self.tokens is None else self.tokens
         speech = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
         refuse = _refuse(network, tokenizer)

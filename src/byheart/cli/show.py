@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tyro.conf import Positional
-
-from byheart.cli.options import Json
+from byheart.cli.options import Json, Positional
 from byheart.cli.output import DONE
 from byheart.cli.result import console, number, print_json, table
 from byheart.files.writing import check_apart

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional
-
-from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.options import Columns, FactFiles, Json, Positional
 from byheart.cli.output import DONE, facts_in, steps
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput

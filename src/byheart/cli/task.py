@@ -4,10 +4,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import OmitArgPrefixes, Positional, arg
-
 from byheart.cli.menu import Entry, Menu, about
-from byheart.cli.options import Columns, Json, OwnConstructions
+from byheart.cli.options import Arg, Columns, Json, OwnConstructions, Positional
 from byheart.cli.output import DONE, NOT_TRUE, facts_in, steps
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput, check_seed
@@ -23,9 +21,9 @@ if TYPE_CHECKING:
 class Random:
     """Draw a random task and save it."""
 
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """File to write: .npz or .jsonl."""
-    drawing: OmitArgPrefixes[RandomTask] = field(default_factory=RandomTask)
+    drawing: RandomTask = field(default_factory=RandomTask)
     json: Json = False
 
     def run(self) -> int:
@@ -42,7 +40,7 @@ class TextTask:
 
     files: Positional[tuple[Path, ...]]
     """Text files; a form feed separates texts, and no context reaches from one into the next."""
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """File to write: .npz or .jsonl."""
     length: int = 8
     """n: words in a context."""
@@ -72,7 +70,7 @@ class FromFacts:
 
     files: Positional[tuple[Path, ...]]
     """Facts: .jsonl, .csv, .tsv or .parquet."""
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """File to write: .npz or .jsonl."""
     columns: Columns = None
     json: Json = False
@@ -99,7 +97,7 @@ class Embed:
 
     files: Positional[tuple[Path, ...]]
     """Text files; a form feed separates texts."""
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """File to write: .npz or .jsonl."""
     length: int = 16
     """n: tokens in a context."""
@@ -142,7 +140,7 @@ class Embed:
 class Confused:
     """Two sequences of different tokens that no layer of hardmax heads tells apart, with a label each."""
 
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """File to write: .npz or .jsonl."""
     length: int = 4
     """n: tokens in a sequence, from 4 on."""
@@ -193,20 +191,14 @@ class ShowTask:
         return DONE
 
 
-def _theorems(_: object) -> str:
-    from byheart.constructions import known
-
-    return f"(one of {', '.join(name for name, entry in known().items() if entry.hypotheses is not None)})"
-
-
 @dataclass(frozen=True)
 class Check:
     """Hold a task against the theorems' conditions: separation, permuted twins, consistency; or a theorem's own."""
 
     file: Positional[Path]
     """Task file (.npz or .jsonl)."""
-    theorem: Annotated[str | None, arg(metavar="NAME", help_behavior_hint=_theorems)] = None
-    """One theorem, by the name of its construction: a verdict on each of its hypotheses."""
+    theorem: Annotated[str | None, Arg(metavar="NAME")] = None
+    """Check each hypothesis of one theorem, named by its construction (byheart theorems --brief lists them)."""
     positions: bool = False
     """Judge for networks with positional codes, where order matters."""
     causal: bool = False

@@ -6,10 +6,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.compare import Compared, build_and_certify
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json, Positional
 from byheart.cli.output import steps
 from byheart.cli.result import Block, Result, Styled
 from byheart.constructions import Construction, find, known
@@ -146,7 +144,7 @@ class TheoremsCommand:
     """Show only the theorems of these constructions."""
     brief: bool = False
     """Print the statements alone: build and certify nothing."""
-    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Also write the table as a page in Markdown."""
     json: Json = False
 

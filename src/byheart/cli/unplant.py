@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import Positional, arg
-
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json, Positional
 from byheart.cli.output import DONE
 from byheart.cli.result import console, print_json
 from byheart.errors import check_installed
@@ -18,7 +16,7 @@ class UnplantCommand:
 
     planted: Positional[Path]
     """Folder that byheart plant wrote."""
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """Folder to write."""
     json: Json = False
 

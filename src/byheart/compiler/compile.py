@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from byheart.compiler.rectangular import (
+from byheart.compiler.rectangular.recipe import (
     ASKED,
     NAME,
     ONE_TABLE,
@@ -13,7 +13,7 @@ from byheart.compiler.rectangular import (
     compile_rectangular,
     memory_for,
 )
-from byheart.compiler.refusing import whole
+from byheart.compiler.rectangular.refusing import whole
 from byheart.constructions.built import Built
 from byheart.constructions.construction import settings_from
 from byheart.errors import BadInput, check_seed
@@ -32,7 +32,7 @@ from byheart.tasks.tokenizers import BytePairs, Bytes, Tokenizer
 from byheart.tasks.windows import MAX_WINDOW
 
 if TYPE_CHECKING:
-    from byheart.compiler.shelf import Shelf
+    from byheart.compiler.rectangular.shelf import Shelf
 
 TokenizerName = Literal["bytes", "bpe"]
 MOST_IDS = 1 << 22
@@ -94,7 +94,7 @@ def compile(
             contexts, settings, seed=seed, files=files, report=report, executor=executor, keep=keep
         )
     from byheart.compiler.layouts import STOCK
-    from byheart.compiler.stock.compiling import compile_stock
+    from byheart.compiler.stock.attempt import compile_stock
 
     return compile_stock(STOCK[settings.layout](), contexts, settings, seed=seed, files=files, report=report)
 

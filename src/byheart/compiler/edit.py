@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from byheart.compiler import table
-from byheart.compiler.rectangular import (
+from byheart.compiler.rectangular import table
+from byheart.compiler.rectangular.dimensions import Unsolvable
+from byheart.compiler.rectangular.recipe import (
     NAME,
     CompilerSettings,
     Draft,
@@ -22,7 +23,6 @@ from byheart.compiler.rectangular import (
     compile_rectangular,
     compile_with,
 )
-from byheart.compiler.sizes import Unsolvable
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.networks import generate_all
@@ -166,7 +166,7 @@ class _Rectangular:
 
     def _shard_solved_again(self, contexts: Contexts, question: int, free_bits: int) -> Built:
         """The same network, but for the words of the shard that the question reads."""
-        from byheart.compiler import lots, shards
+        from byheart.compiler.rectangular import lots, shards
         from byheart.networks.transformer.transformer_network import from_arrays
 
         began, network, recipe = time.perf_counter(), self.network, self.recipe
@@ -203,7 +203,7 @@ class _Rectangular:
 class _StockEdit:
     def __init__(self, network: "StockNetwork") -> None:
         from byheart.compiler.layouts import STOCK
-        from byheart.compiler.stock.rewriting import lengths_of
+        from byheart.compiler.stock.rewrite import lengths_of
 
         self.layout = STOCK["experts" if "num_experts" in network.config else "uniform"]()
         self.network, self.lengths = network, lengths_of(network)
@@ -213,7 +213,7 @@ class _StockEdit:
         return bool(self.lengths[label] >= 0)
 
     def solved_again(self, contexts: Contexts, question: int, report: Report | None) -> Built | None:
-        from byheart.compiler.stock.rewriting import rewritten, understood
+        from byheart.compiler.stock.rewrite import rewritten, understood
 
         written = understood(self.network, self.layout, contexts)
         for draw in range(_TRIES):
@@ -224,7 +224,7 @@ class _StockEdit:
         return None
 
     def compiled_anew(self, contexts: Contexts, report: Report | None) -> Built:
-        from byheart.compiler.stock.compiling import compile_stock
+        from byheart.compiler.stock.attempt import compile_stock
 
         settings = CompilerSettings(layout=self.layout.name)
         return compile_stock(self.layout, contexts, settings, files=self.network.files, report=report)

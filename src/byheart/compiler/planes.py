@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiled import jit
-from byheart.compiler.sizes import Unsolvable
+from byheart.compiler.rectangular.dimensions import Unsolvable
 from byheart.constructions.gadgets.parities import band, dense
 
 Bits = NDArray[np.uint8]

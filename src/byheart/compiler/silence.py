@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.compiler import storing, table
-from byheart.compiler.rectangular import Draft, Recipe
-from byheart.compiler.sizes import LANES
+from byheart.compiler.rectangular import storing, table
+from byheart.compiler.rectangular.dimensions import LANES
+from byheart.compiler.rectangular.recipe import Draft, Recipe
 from byheart.errors import BadInput
 from byheart.tasks.contexts import Contexts
 

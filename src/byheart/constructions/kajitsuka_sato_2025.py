@@ -23,7 +23,8 @@ The attention only averages, so the same holds for Deep Sets, as the paper remar
 tokens in its place. It is the same network, number by number, less the attention's two parameters.
 
 >>> from byheart.sizes import Size
->>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", KajitsukaSatoSettings())
+>>> size = Size(examples=1000, length=32, labels=10, vocab=200)
+>>> plan = CONSTRUCTION.plan(size, "next-token", KajitsukaSatoSettings())
 >>> plan.dense - plan.embedding
 2641
 """

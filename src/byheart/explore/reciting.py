@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byheart.compiler import Recipe, compile
-from byheart.compiler.sizes import LANES, TableSizes
-from byheart.compiler.table import TABLE
+from byheart.compiler.rectangular.dimensions import LANES, TableSizes
+from byheart.compiler.rectangular.table import TABLE
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.networks.about import end_of, texts_of

@@ -39,7 +39,7 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def check(network: StockNetwork) -> None:
-    """BadInput unless the network is of the shape that :mod:`byheart.compiler.experts` makes."""
+    """BadInput unless the network is of the shape that :mod:`byheart.compiler.stock.experts` makes."""
     config = network.config
     heads, d_head = config["num_attention_heads"], config.get("head_dim", 0)
     fits = heads == config["num_key_value_heads"] == 1 and d_head and config["hidden_size"] % d_head == 0

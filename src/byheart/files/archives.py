@@ -1,6 +1,6 @@
-"""npz archives, member by member: the sizes that a header claims are proved before numpy makes an array of them.
+"""Read npz archives member by member. The sizes in a header are proved before numpy makes an array of them.
 
-Only plain numbers and short words are read, stored or deflated. No header is evaluated as Python.
+Plain numbers and short words are read, stored or deflated. No header is evaluated as Python.
 """
 
 import os
@@ -22,30 +22,30 @@ from byheart.files.memory import GrowingArray, check_memory
 from byheart.files.untrusted import open_regular
 
 MOST_MEMBERS = 32
-"""Arrays of an archive; a task has 6 at most."""
+"""Largest number of arrays in an archive. A task has at most 6."""
 MOST_HEADER = 4096
 TAKES = 4
-"""Bytes of memory for every byte of an array: itself, a copy in our format, and what checks make of it."""
+"""Bytes of memory per byte of an array: the array, a copy in our format, and temporary arrays of checks."""
 _DAMAGED = (
     *(ValueError, TypeError, EOFError, KeyError, RuntimeError, OverflowError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""What zipfile raises about archives that are none, and numpy about dtypes."""
+"""Errors that zipfile raises for damaged archives, and numpy for unknown dtypes."""
 _DTYPE = re.compile(r"""['"]descr['"]\s*:\s*['"]([<>|=]?[biufU][1-9]\d{0,2})['"]""")
 _ORDER = re.compile(r"""['"]fortran_order['"]\s*:\s*(True|False)""")
 _SHAPE = re.compile(r"""['"]shape['"]\s*:\s*\(([\d\s,]{0,400})\)""")
 
 _PORTION = _MOST = 1 << 22
-"""Bytes of an array that are read at once, and the most of an archive."""
+"""Bytes of an array that are read at once, and largest size of an archive's directory."""
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def read_arrays(path: Path, *, narrow: bool = False) -> Arrays:
-    """The arrays of a ``.npz`` file by their names; ``narrow``: integers as narrow as they are, whatever the file has.
+    """Return the arrays of a ``.npz`` file by name. ``narrow`` makes integers as narrow as their values allow.
 
-    Narrow ones lie where there is room for them: a file may be larger than memory. Of it, a portion is there at a time.
+    Narrow arrays may lie on the disk, so a file may be larger than memory: it is read in portions.
     """
     with open_regular(path) as file:
         if not os.fstat(file.fileno()).st_size:
@@ -63,13 +63,13 @@ def read_arrays(path: Path, *, narrow: bool = False) -> Arrays:
 
 
 class _Sips:
-    """A file of which nobody reads much at once; not even an archive's directory, which says itself how long it is."""
+    """A file that refuses large reads, such as an archive's directory that claims to be huge."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.seek, self.tell, self.seekable, self._file = file.seek, file.tell, file.seekable, file
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes, or what there is of them."""
+        """Read at most ``size`` bytes."""
         if size > _MOST:
             raise zipfile.BadZipFile(f"its directory would take {size:,} bytes; expected at most {_MOST:,}")
         return self._file.read(size if size >= 0 else _MOST)
@@ -89,7 +89,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 
 
 def _array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, narrow: bool) -> NDArray[Any]:
-    """A member as the array that it is; what it holds is read only after its header has said how much that is."""
+    """Return the array of a member. Its data is read only after its header has stated the size."""
     with _read_from(path, archive, member) as file:
         dtype, order, shape = _header(file)
         expected = prod(shape) * dtype.itemsize
@@ -105,7 +105,7 @@ def _array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, narrow
 
 @contextmanager
 def _read_from(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Any]:
-    """A member that is open for reading; what is wrong with it is told with its name."""
+    """Open a member for reading, and add its name to errors."""
     try:
         with archive.open(member) as file:
             yield file
@@ -116,7 +116,7 @@ def _read_from(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) ->
 
 
 def _values(file: Any, dtype: np.dtype[Any], count: int, narrow: bool) -> NDArray[Any] | None:
-    """So many numbers, portion by portion; None if there are fewer. Narrow ones have no sign unless one needs it."""
+    """Read ``count`` numbers in portions; None if there are fewer. Narrow ones are unsigned unless one is negative."""
     values = GrowingArray(count, np.uint8 if narrow else dtype)
     step = max(1, _PORTION // max(1, dtype.itemsize))
     for first in range(0, count, step):
@@ -131,9 +131,9 @@ def _values(file: Any, dtype: np.dtype[Any], count: int, narrow: bool) -> NDArra
 
 
 def _header(file: Any) -> tuple[np.dtype[Any], Any, tuple[int, ...]]:
-    """dtype, order and shape, as numpy's format has them: magic, version, length, and a dictionary in Python's terms.
+    """Read dtype, order and shape from a header in numpy's format: magic, version, length, and a dictionary.
 
-    It is looked at, not evaluated.
+    The dictionary is matched with patterns, not evaluated.
     """
     start = file.read(8)
     wide = start[6:7] != b"\x01"  # versions 2 and 3 have four bytes for the length

@@ -1,7 +1,7 @@
-"""Locks: written by one process at a time.
+"""Locks: one process at a time may write to a place.
 
-A lock is the operating system's (flock): it ends with its process, so that of a dead one needs no clearing away. What
-is not checked: file systems on which flock does nothing.
+A lock is the operating system's (flock). It ends with its process, so no lock of a dead process remains. File
+systems on which flock does nothing are not detected.
 """
 
 import errno
@@ -19,12 +19,12 @@ PATIENCE = 0.3  # seconds: whoever only looks, or writes a small file, holds a l
 
 
 class Lock:
-    """The right to write, held by one process at a time, until it releases it or ends, in whatever way."""
+    """The right to write, held by one process until it releases the lock or ends."""
 
     def __init__(self, path: Path, place: Path | None = None) -> None:
-        """Take the lock; BadInput, with who holds it and ``place`` (or the folder it is in), if it is taken.
+        """Take the lock, or raise BadInput with its holder and ``place`` (default: the lock's folder).
 
-        What else lies at ``path`` is not written over: BadInput too.
+        A file at ``path`` that is not a lock is never overwritten: it raises BadInput too.
         """
         self._path, patience = path, time.monotonic() + PATIENCE
         while not self._open():
@@ -36,7 +36,7 @@ class Lock:
             time.sleep(0.02)
 
     def _open(self) -> bool:
-        """Open, take and sign the lock; whether it was free. Where that is not possible, no new one is left."""
+        """Open, take and sign the lock; return False if another process holds it. Remove a new lock after an error."""
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
         new = False
         try:
@@ -55,24 +55,24 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """Let others write."""
+        """Release the lock."""
         os.close(self._file)
 
 
 SIGNATURE = "Byheart process"
-"""How a lock begins that was ever held."""
+"""First words of every lock that a process has held."""
 _SIGNED = re.compile(rb"(Byheart )?process [0-9]+ on ")  # the first word is younger than the first locks
 
 
 def _check_ours(path: Path, file: int) -> None:
-    """BadInput unless the open file is empty or signed: anything else is somebody's, whatever its name."""
+    """Raise BadInput unless the open file is empty or signed. Any other file belongs to the user."""
     held = os.pread(file, 200, 0) if stat.S_ISREG(os.fstat(file).st_mode) else b"no file"
     if held and not _SIGNED.match(held):
         raise BadInput(f"{path}: is in the way, and no lock of Byheart's; move it, or choose another name")
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a living process holds the lock."""
+    """Return True if a living process holds the lock."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)  # whatever lies there, it is not waited for
     except FileNotFoundError:
@@ -96,7 +96,7 @@ def _take(file: int, kind: int) -> bool:
 
 
 def _is_at(path: Path, file: int) -> bool:
-    """Whether the open file is still the one of this name: who held the lock before may have removed it."""
+    """Return True if ``path`` still names the open file. The lock's former holder may have removed it."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(file))
     except FileNotFoundError:

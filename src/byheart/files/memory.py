@@ -1,13 +1,13 @@
-"""How much memory there is, asked before anything large is made.
+"""Check memory before anything large is made, and allocate large arrays.
 
-The environment variable ``BYHEART_MEMORY`` ("800M", "4G") says how much of it a process is to take.
+The environment variable ``BYHEART_MEMORY`` ("800M", "4G") limits the memory of a process.
 
-Room for large arrays: in memory as long as they take little of it, and else in files that have no name.
+Large arrays lie in memory if they take a small part of it, and otherwise in files without a name.
 
-Whoever fills an array need not know where it lies: either way it is an ordinary one. A file is mapped into memory, so
-that the system keeps of it what there is room for, and takes back what it needs for something else. It has no name from
-the start, on Linux, or loses it at once; so nothing is left of it when the array, or the process, is gone, however that
-ended. All of its blocks are there before the array is: a disk that is full is an error then, and not a signal later.
+Either way the array is an ordinary one. A file is mapped into memory: the system keeps as much of it there as
+fits, and may take the memory back. On Linux the file never has a name; elsewhere it loses its name at once. So nothing
+remains when the array or the process ends. All blocks of the file are reserved first, so a full disk is an error at
+once and not a signal later.
 """
 
 import mmap
@@ -28,26 +28,25 @@ import numpy.typing as npt
 from byheart.errors import BadInput
 
 USABLE_SHARE = 0.8
-"""Of what is available, so much may be asked for at once: the rest is for what nobody counted."""
+"""Largest share of the available memory that may be asked for at once. The rest is for uncounted objects."""
 _LIMIT = Path("/sys/fs/cgroup/memory.max")
-"""What a container may use, where there is one."""
+"""File with the memory limit of a container, if there is one."""
 CHOSEN = "BYHEART_MEMORY"
 LEFT = 1 << 26
-"""Bytes that are left of it at least: what is small does not fail, nor is work lost, because it was chosen too low."""
+"""Bytes of memory that are always granted, so that a limit chosen too low does not break small work."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def available() -> int:
-    """Bytes that this process can still have: free memory, within what the process may use, or was told to.
+    """Return the bytes that this process can still get: free memory, within all limits of the process.
 
-    Where the system says nothing, the machine's memory; where it does not even say that, 2⁶³.
-    """
-    found = [_free(), _number(_LIMIT), *_limits(), _chosen()]
-    return min((size for size in found if size is not None), default=_installed())
+    If the system does not state limits, return the machine's memory, or 2⁶³ if that is unknown too."""
+    limits = [_free(), _number(_LIMIT), *_limits(), _chosen()]
+    return min((size for size in limits if size is not None), default=_installed())
 
 
 def check_memory(needed: int, what: str, instead: str = "") -> None:
-    """BadInput if ``what`` takes more than its share of the memory that is available; ``instead``: what to do then.
+    """Raise BadInput if ``needed`` bytes for ``what`` exceed the usable memory. ``instead`` is advice to the user.
 
     >>> check_memory(10**15, "t.npz")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -63,9 +62,9 @@ def check_memory(needed: int, what: str, instead: str = "") -> None:
 
 @contextmanager
 def limit_memory() -> Iterator[None]:
-    """While a library unpacks somebody's file: what goes beyond the share of memory that is available fails.
+    """Limit the memory of the process while a library unpacks a file of unknown size.
 
-    On Linux, where the process's own limit is lowered meanwhile; elsewhere nothing is bounded.
+    Allocations beyond the usable share of memory fail. Only Linux has such a limit; elsewhere nothing is limited.
     """
     try:
         import resource
@@ -85,7 +84,7 @@ def limit_memory() -> Iterator[None]:
 
 
 def peak_memory() -> int:
-    """Bytes that this process has taken at most, until now; 0 where the system does not say.
+    """Return the largest number of bytes that this process has used; 0 if the system does not state it.
 
     Linux says it of the program that runs; what ``getrusage`` says may be of the one that started it. What the system
     keeps in memory of files (:mod:`.room`) is part of it, though it could take that back.
@@ -100,7 +99,7 @@ def peak_memory() -> int:
 
 
 def format_bytes(size: int) -> str:
-    """A number of bytes for people.
+    """Return a number of bytes with a unit.
 
     >>> format_bytes(3 << 19), format_bytes(3 << 29)
     ('1.5 MiB', '1.5 GiB')
@@ -117,18 +116,18 @@ def _free() -> int | None:
 
 
 def _chosen() -> int | None:
-    """What is left of the memory that somebody told this process to take; files that are mapped do not count."""
-    given = os.environ.get(CHOSEN, "").strip()
-    if not given:
+    """Return what is left of the memory chosen by the user; None without a choice. Mapped files do not count."""
+    choice = os.environ.get(CHOSEN, "").strip()
+    if not choice:
         return None
-    found = re.fullmatch(r"([0-9]{1,18})([KMGT]?)(i?B)?", given, re.ASCII)
-    if found is None:
-        raise BadInput(f"{CHOSEN} is {given!r}; expected a number of bytes, such as 800M or 4G")
-    return max(LEFT, int(found[1]) * _UNITS[found[2]] - (_kibibytes("self/status", "RssAnon") or 0))
+    match = re.fullmatch(r"([0-9]{1,18})([KMGT]?)(i?B)?", choice, re.ASCII)
+    if match is None:
+        raise BadInput(f"{CHOSEN} is {choice!r}; expected a number of bytes, such as 800M or 4G")
+    return max(LEFT, int(match[1]) * _UNITS[match[2]] - (_kibibytes("self/status", "RssAnon") or 0))
 
 
 def _kibibytes(file: str, name: str) -> int | None:
-    """Bytes that a file below /proc states in KiB, under this name; None if there is none."""
+    """Return the bytes that a file below /proc states in KiB after ``name``; None if it does not."""
     try:
         lines = Path("/proc", file).read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
@@ -144,7 +143,7 @@ def _number(path: Path) -> int | None:
 
 
 def _limits() -> list[int]:
-    """What is left of the limits that the process was given, on Linux."""
+    """Return what is left of each of the process's own limits, on Linux."""
     try:
         import resource
 
@@ -161,17 +160,17 @@ def _limits() -> list[int]:
 
 
 MIN_MAPPED_BYTES = 1 << 24
-"""Bytes of an array that is worth a file."""
+"""Smallest array that is put into a file, in bytes."""
 MAPPED_FRACTION = 8
-"""What takes more than one part in so many of the memory that is available lies in a file: there are several such
-arrays at a time, and beside them all that has to be in memory."""
+"""An array that takes more than 1 / ``MAPPED_FRACTION`` of the available memory lies in a file: there are several such
+arrays at a time, next to everything that has to be in memory."""
 LASTING = Path("/var/tmp")
-"""For files that may be large, on systems that have it: what is called /tmp may be memory itself."""
+"""Folder for large files on systems that have it: /tmp may lie in memory."""
 _FOLDER_VARIABLES = ("TMPDIR", "TEMP", "TMP")
 
 
 def allocate(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """An array of this shape and type, to be filled; BadInput if there is room for it nowhere.
+    """Return an uninitialized array in memory or in a file; raise BadInput if there is room in neither.
 
     >>> allocate((2, 3), np.uint8).shape
     (2, 3)
@@ -192,20 +191,20 @@ def allocate(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[
 
 
 def check_room(needed: int, what: str) -> None:
-    """BadInput if there is no room for so many bytes, neither in memory nor on the disk."""
+    """Raise BadInput if there is no room for ``needed`` bytes, neither in memory nor on the disk."""
     if needed > max(USABLE_SHARE * available(), _disk_space()):
         raise BadInput(f"{what} {_no_room(needed)}")
 
 
 def folder() -> Path:
-    """Where files lie: the folder that TMPDIR names, or one that is on a disk."""
+    """Return the folder for large arrays: the one that TMPDIR names, or one on a disk."""
     if not any(os.environ.get(name) for name in _FOLDER_VARIABLES) and os.access(LASTING, os.W_OK | os.X_OK):
         return LASTING
     return Path(tempfile.gettempdir())
 
 
 class GrowingArray:
-    """Numbers that come one after the other, of the type that was said last; ``expected`` so many, if that is known.
+    """An array that grows at its end, with room for ``expected`` numbers from the start.
 
     >>> numbers = GrowingArray()
     >>> numbers.extend(np.array([1, 2], np.uint8))
@@ -223,21 +222,21 @@ class GrowingArray:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """What they are kept as."""
+        """Type of the numbers."""
         return self._held.dtype
 
     @property
     def array(self) -> npt.NDArray[Any]:
-        """All that came, as long as no more do."""
+        """All numbers so far. The view is valid until the next ``extend`` or ``widen``."""
         return self._held[: self._length]
 
     def widen(self, dtype: np.dtype[Any]) -> None:
-        """Keep them as another type, which has all of them."""
+        """Convert the numbers to another type, which must hold all of them."""
         if dtype != self.dtype:
             self._move(len(self._held), dtype)
 
     def extend(self, part: npt.NDArray[Any]) -> None:
-        """More of them, [K]."""
+        """Append ``part`` [K]."""
         stop = self._length + len(part)
         if stop > len(self._held):
             self._move(max(stop, len(self._held) + len(self._held) // 4), self.dtype)
@@ -251,14 +250,14 @@ class GrowingArray:
 
 
 def _mapped(size: int) -> mmap.mmap:
-    """A file of so many bytes, all of them there, as memory; it stays as long as that does."""
+    """Return a file of ``size`` bytes, mapped into memory. It lives as long as the mapping."""
     with tempfile.TemporaryFile(dir=folder()) as file:
         _reserve_blocks(file, size)
         return mmap.mmap(file.fileno(), size)
 
 
 def _reserve_blocks(file: BinaryIO, size: int) -> None:
-    """Blocks for so many bytes; OSError if the disk has none."""
+    """Reserve disk blocks for ``size`` bytes; raise OSError if the disk is too full."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)
         return
@@ -269,7 +268,7 @@ def _reserve_blocks(file: BinaryIO, size: int) -> None:
 
 
 def _disk_space() -> int:
-    """Bytes that a file may have there."""
+    """Return the number of bytes that a file in ``folder()`` may have."""
     try:
         return int(USABLE_SHARE * shutil.disk_usage(folder()).free)
     except OSError:

@@ -1,22 +1,22 @@
-"""A claim: the right to put something new under a name, and the one step in which it comes there.
+"""Claim a name, and replace what it stands for in one step.
 
-Beside the name NAME, a writer makes the folder ``.NAME.byheart``, and removes it in the end. It holds
+Next to the name NAME, a writer makes the folder ``.NAME.byheart``, and removes it in the end. It holds
 
-    lock      held by the writer as long as it lives (:mod:`byheart.files.locks`), and signed
+    lock      held by the writer until it ends (:mod:`byheart.files.locks`), and signed
     draft     what is being written
-    ready     the draft, whole and on the disk; once exchanged with it, what was under the name before
-    before    where names cannot be exchanged: what was under the name, until ``ready`` has taken its place
-    waste     what was under the name, and may go
+    rready     the complete draft on the disk; after the exchange, the former content of the name
+    before    where names cannot be exchanged: the former content, until ``ready`` has taken its place
+    waste     former content that may be removed
 
-Whoever is killed leaves some of it behind, and the next to claim the name, who gets the lock, clears it away: the
-draft and the waste for certain, the others if they are what may be replaced there. A folder of this name that is not
-laid out like this is somebody else's, and is left alone.
+A killed writer leaves some of these behind. The next writer that claims the name gets the lock and removes them: the
+draft and the waste always, the others if the rule for the name allows it. A folder of this name with a different
+layout belongs to someone else, and is left alone.
 
-Names are exchanged in one step by Linux's renameat2, so the name stands for the old or for the new at any moment. Where
-a system or file system cannot do that, files are replaced by rename, and folders by two of them; one that was killed in
-between is undone by :func:`recover`, before the name is next read or claimed. Of what is replaced the permissions are
-kept, not the owner, access lists or other attributes. What is not checked: file systems on which fsync or flock do
-nothing.
+Linux's renameat2 exchanges names in one step, so the name stands for the old or for the new content at any moment. If
+the system or file system cannot do that, files are replaced by rename, and folders by two renames; if a process is
+killed between them, :func:`recover` undoes the first before the name is read or claimed again. The new content
+gets the permissions of the old one, but not its owner, access lists or other attributes. File systems on which fsync
+or flock do nothing are not detected.
 """
 
 import ctypes
@@ -39,16 +39,16 @@ _AT_FDCWD, _NOREPLACE, _EXCHANGE = -100, 1, 2
 _CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 ReplaceRule: TypeAlias = Callable[[Path], None]
-"""BadInput if what is at a path may not be replaced; it is asked again, of the same thing, when that is moved away."""
+"""Raises BadInput if the content of a path may not be replaced. It is called again for what was really moved away."""
 
 
 def workspace_of(place: Path) -> Path:
-    """The folder in which what is to come to ``place`` is written."""
+    """Return the folder in which new content for ``place`` is written."""
     return place.with_name(f".{place.name}.byheart")
 
 
 def is_leftover(path: Path) -> bool:
-    """Whether it is what a writer who is dead by now has left behind."""
+    """Return True if ``path`` was left behind by a writer that has ended."""
     try:
         named = path.name.startswith(".") and path.name.endswith(".byheart")
         return named and _is_ours(path) and not is_locked(path / LOCK)
@@ -57,29 +57,29 @@ def is_leftover(path: Path) -> bool:
 
 
 def _is_ours(room: Path) -> bool:
-    """Whether a folder is laid out as those of writers are, alive or dead."""
+    """Return True if a folder has the layout of a writer's folder."""
     if not stat.S_ISDIR(os.lstat(room).st_mode):
         return False
-    held = set(os.listdir(room))
-    if BEFORE in held and not stat.S_ISDIR(os.lstat(room / BEFORE).st_mode):
+    names = set(os.listdir(room))
+    if BEFORE in names and not stat.S_ISDIR(os.lstat(room / BEFORE).st_mode):
         return False
-    if held <= {LOCK}:
-        return not held or _signature(room / LOCK) in ("", SIGNATURE)
-    return held <= {LOCK, DRAFT, READY, BEFORE, WASTE} and LOCK in held and _signature(room / LOCK) == SIGNATURE
+    if names <= {LOCK}:
+        return not names or _signature(room / LOCK) in ("", SIGNATURE)
+    return names <= {LOCK, DRAFT, READY, BEFORE, WASTE} and LOCK in names and _signature(room / LOCK) == SIGNATURE
 
 
 def _signature(lock: Path) -> str:
-    found = os.lstat(lock)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+    status = os.lstat(lock)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         return "no file, or not of this name alone"
     with lock.open("rb") as file:
         return file.read(len(SIGNATURE)).decode(errors="replace")
 
 
 def recover(place: Path) -> None:
-    """Put back what a writer had taken away from ``place`` when it was killed; to be called before reading there.
+    """Put back what a killed writer had moved away from ``place``. To be called before reading there.
 
-    Nothing of the kind happens where names can be exchanged.
+    Where names can be exchanged, nothing is ever moved away.
     """
     place = Path(os.path.realpath(place))
     if not os.path.lexists(place) and os.path.lexists(workspace_of(place) / BEFORE):
@@ -96,7 +96,7 @@ def recover(place: Path) -> None:
 
 
 class Replacement:
-    """The claim to ``place``, until it is released: BadInput if somebody else has it."""
+    """The claim to ``place`` until it is released. Raises BadInput if another process has it."""
 
     def __init__(self, place: Path, check: ReplaceRule) -> None:
         self.place, self.room, self.draft = place, workspace_of(place), workspace_of(place) / DRAFT
@@ -125,7 +125,7 @@ class Replacement:
         raise BadInput(f"{self.place}: others are writing there all the time; choose another name")
 
     def put(self) -> None:
-        """Let the draft take its place, in one step, if what is there may be replaced; it is on the disk then."""
+        """Move the draft to its place in one step, if the rule allows it, and have it on the disk."""
         ready = self.room / READY
         self._set_permissions()
         _sync_all(self.draft)
@@ -136,7 +136,10 @@ class Replacement:
         sync(self.place.parent)
 
     def _set_permissions(self) -> None:
-        """Those of what is replaced; for files in a folder those of any new file: safetensors makes its own private."""
+        """Copy the permissions of the old content; give files in a folder those of new files.
+
+        The library safetensors makes its own files private.
+        """
         mode = stat.S_IMODE(os.lstat(self.draft).st_mode)
         if self.draft.is_dir():
             for path in self.draft.rglob("*"):
@@ -159,7 +162,7 @@ class Replacement:
         raise BadInput(f"{self.place}: others are changing it all the time; choose another name")
 
     def _replace(self, ready: Path) -> None:
-        """What is there goes only if the rule allows it: asked before, and of what was really moved away."""
+        """Replace the old content if the rule allows it, before and after it is really moved away."""
         if self.place.is_symlink():
             raise BadInput(f"{self.place}: has become a link, which is not replaced")
         self._check(self.place)
@@ -188,7 +191,7 @@ class Replacement:
             raise
 
     def keep(self) -> Path | None:
-        """Give a folder that is ready a name of its own beside the place that it cannot have; None if there is none."""
+        """Give a finished folder that cannot take its place another name beside it; return None if there is none."""
         if self._moved or not os.path.lexists(self.room / READY):
             return None
         names = (f"{self.place.name}-new{number or ''}" for number in count())
@@ -201,7 +204,7 @@ class Replacement:
         return kept
 
     def release(self) -> None:
-        """Leave nothing behind, and let others write. What cannot be removed is left to the next writer."""
+        """Remove the writer's folder and release the lock. Files that cannot be removed are left to the next writer."""
         try:
             with suppress(OSError, BadInput):
                 self._clear()
@@ -211,26 +214,26 @@ class Replacement:
             self._lock.release()
 
     def _clear(self) -> None:
-        """Remove what a writer has left; what it had moved away goes back if nothing has taken its place."""
+        """Remove what a writer has leftover. Content that it had moved away goes back, unless its place is taken."""
         if os.path.lexists(self.room / BEFORE) and not os.path.lexists(self.place):
             os.rename(self.room / BEFORE, self.place)
             sync(self.place.parent)
         for name in (DRAFT, WASTE):
             _remove(self.room / name)
         for name in (READY, BEFORE):
-            left = self.room / name
-            if os.path.lexists(left):
-                self._check_left(left)
-                if left.is_dir():  # half of it would not pass the check
-                    os.rename(left, self.room / WASTE)
-                    left = self.room / WASTE
-                _remove(left)
+            leftover = self.room / name
+            if os.path.lexists(leftover):
+                self._check_leftover(leftover)
+                if leftover.is_dir():  # half of it would not pass the check
+                    os.rename(leftover, self.room / WASTE)
+                    leftover = self.room / WASTE
+                _remove(leftover)
 
-    def _check_left(self, left: Path) -> None:
+    def _check_leftover(self, leftover: Path) -> None:
         try:
-            self._check(left)
+            self._check(leftover)
         except BadInput as error:
-            what = f"{left}: is what was at {self.place}, and is not replaced"
+            what = f"{leftover}: is what was at {self.place}, and is not replaced"
             raise BadInput(f"{what}; move it, or choose another name ({error})") from error
 
 
@@ -252,7 +255,7 @@ _renameat2 = _find_renameat2()
 
 
 def _rename(source: Path, target: Path, how: int) -> bool:
-    """Rename in one step without replacing, or exchange; False if the system, or the file system, cannot do that."""
+    """Rename in one step, without replacing or as an exchange; return False if the system cannot do that."""
     if _renameat2 is None:
         return False
     if _renameat2(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), how) == 0:
@@ -264,7 +267,7 @@ def _rename(source: Path, target: Path, how: int) -> bool:
 
 
 def _sync_all(path: Path) -> None:
-    """A file, or a folder and everything in it."""
+    """Have a file, or a folder with everything in it, on the disk."""
     if path.is_dir():
         for inside in path.iterdir():
             _sync_all(inside)
@@ -272,7 +275,7 @@ def _sync_all(path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have a file on the disk, or the names in a folder."""
+    """Have the content of a file, or the names in a folder, on the disk."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

@@ -1,6 +1,6 @@
-"""safetensors files, read by their header alone: nothing is mapped, and nothing made that the header does not prove.
+"""Read safetensors files by their header: nothing is mapped, and no array is made that the header does not prove.
 
-Written without the library of that name too, for the lab needs nothing but numpy and torch.
+They are also written without the library of that name, because the lab needs only numpy and torch.
 
 A file is eight bytes (the length n of the header, little-endian), n bytes of JSON (name ↦ dtype, shape, data_offsets),
 and the tensors' bytes, row by row, one tensor after the other without gaps.
@@ -19,16 +19,16 @@ from byheart.errors import BadInput
 from byheart.files.untrusted import MAX_JSON_BYTES, parse_object, read_bytes, read_part
 
 FORMATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
-"""What networks are kept in. numpy has no bfloat16: such a tensor comes as the 16 bits of each number."""
+"""Formats of tensors. numpy has no bfloat16: such a tensor becomes the 16 bits of each number."""
 MOST_AXES = 8
 MOST_ENTRIES = 1 << 48
-"""Of a tensor, where no size were 0: numpy counts them in 64 bits."""
+"""Largest number of entries of a tensor, with sizes of 0 counted as 1: numpy counts entries in 64 bits."""
 
 
 def read_tensors(path: Path, formats: tuple[str, ...], *, memory_per_byte: int = 2) -> dict[str, NDArray[Any]]:
-    """The tensors of a safetensors file by their names, all of them in one of ``formats``.
+    """Return the tensors of a safetensors file by name; all must have one of ``formats``.
 
-    ``memory_per_byte`` is how many bytes of memory each byte of the file takes once it is a network.
+    ``memory_per_byte`` is the memory in bytes that each byte of the file takes once it is part of a network.
     """
     content = read_bytes(path, memory_per_byte=memory_per_byte)
     start = 8 + int.from_bytes(content[:8], "little")
@@ -45,18 +45,18 @@ def read_tensors(path: Path, formats: tuple[str, ...], *, memory_per_byte: int =
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
-    """What a safetensors file says of itself; nothing but its header is read."""
+    """Return the metadata of a safetensors file. Only the header is read."""
     length = int.from_bytes(read_part(path, 0, 8), "little")
     if length > MAX_JSON_BYTES:
         raise BadInput(f"its header is longer than the file, or than {MAX_JSON_BYTES:,} bytes")
-    found = parse_object(read_part(path, 8, length)).get("__metadata__", {})
-    if not isinstance(found, dict):
+    metadata = parse_object(read_part(path, 8, length)).get("__metadata__", {})
+    if not isinstance(metadata, dict):
         raise BadInput("its metadata are no object; expected texts by their names")
-    return found
+    return metadata
 
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
-    """A safetensors file of arrays in one of :data:`FORMATS`; what they are, bfloat16 aside, says their dtype."""
+    """Write arrays as a safetensors file. Each dtype must be one of :data:`FORMATS` other than bfloat16."""
     names = {np.dtype(kind): name for name, kind in FORMATS.items() if name != "BF16"}
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     start = 0
@@ -73,7 +73,7 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Map
 
 
 def _span(name: str, entry: object, formats: tuple[str, ...]) -> tuple[int, int]:
-    """Where a tensor begins and ends, if its entry makes sense."""
+    """Return the first and the last offset of a tensor, after checking its entry."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise BadInput(f"{name!r} is no tensor; expected dtype, shape and data_offsets")
     if entry["dtype"] not in formats:

@@ -1,10 +1,10 @@
 """Every file that Byheart reads comes through here: it may be anybody's, and is hostile until it is checked.
 
-A file is a regular one (no pipe that never ends, no device, no folder), its size is known before it is read, and what
-it will take in memory is held against what there is. JSON is strict: objects without doubled keys, finite numbers that
-64 bits hold, text that can be encoded again, and no deeper than anything of ours.
+A file must be a regular one: no pipe that never ends, no device, no folder. Its size is known before it is read, and
+the memory it needs is compared with the available memory. JSON is strict: no doubled keys, finite numbers that fit
+into 64 bits, text that can be encoded, and limited depth.
 
-What is not checked here: what the values mean. That is for who asked for them.
+The meaning of values is not checked here, but by the callers (:mod:`byheart.files.decoding` for JSON).
 """
 
 import errno
@@ -26,14 +26,14 @@ from byheart.errors import BadInput
 from byheart.files.memory import check_memory, check_room, format_bytes
 
 MAX_JSON_BYTES = 1 << 26
-"""Bytes of a JSON file: the config.json of a network that recites a million texts names them in less."""
+"""Largest JSON file, in bytes. The config.json of a network that recites a million texts is smaller."""
 MAX_DEPTH = 32
-"""Of lists and objects within each other; nothing that Byheart writes goes deeper than 10."""
+"""Largest depth of nested lists and objects. Byheart writes nothing deeper than 10."""
 MEMORY_PER_JSON_BYTE = 24
-"""Bytes of memory for every byte of JSON, at most: "[]," becomes a list of 56 bytes and a pointer."""
+"""Largest number of bytes of memory per byte of JSON: "[]," becomes a list of 56 bytes and a pointer."""
 
 LONG_LINE = 1 << 20
-"""Bytes of a line that are read without asking what it will take."""
+"""Bytes of a line that are read without a check of memory."""
 
 _STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -41,10 +41,10 @@ _OPEN, _CLOSE = "[{", "]}"
 
 
 def read_bytes(path: Path, *, max_bytes: int | None = None, memory_per_byte: int = 1) -> bytearray:
-    """What the regular file ``path`` holds: at most ``max_bytes`` bytes, and as many as memory has room for.
+    """Return the content of a regular file of at most ``max_bytes`` bytes, if it fits into memory.
 
-    Each byte will take ``memory_per_byte`` bytes of memory by the time it is made into something. An OSError is left to
-    whoever knows what to say about a file that is not there.
+    Each byte will take ``memory_per_byte`` bytes of memory once it is converted. An OSError is left to the caller,
+    who knows what a missing file means.
     """
     with open_regular(path) as source:
         size = os.fstat(source.fileno()).st_size
@@ -55,19 +55,20 @@ def read_bytes(path: Path, *, max_bytes: int | None = None, memory_per_byte: int
 
 
 def read_part(path: Path, start: int, size: int) -> bytearray:
-    """So many bytes of the regular file ``path`` from ``start`` on, or what there is of them."""
+    """Read up to ``size`` bytes of a regular file from ``start`` on."""
     with open_regular(path) as source:
         source.seek(start)
-        there = max(0, min(size, os.fstat(source.fileno()).st_size - start))
-        check_memory(there, str(path))
-        return _read(source, there)
+        length = max(0, min(size, os.fstat(source.fileno()).st_size - start))
+        check_memory(length, str(path))
+        return _read(source, length)
 
 
 def read_lines(path: Path, *, memory_per_byte: int, kept_per_byte: int) -> Iterator[tuple[int, bytes | bytearray]]:
-    """The lines of the regular file ``path``, counted from 1, each with its line break (``\\n``), one at a time.
+    """Yield the lines of a regular file one at a time, numbered from 1, each with its line break (``\
+    ``).
 
-    While it is read, a byte takes ``memory_per_byte`` bytes of memory; of all that was read, ``kept_per_byte`` are left
-    for every byte, where there is room for them.
+    While a line is read, a byte takes ``memory_per_byte`` bytes of memory. ``kept_per_byte`` bytes remain per byte
+    of the file, in memory or on the disk.
     """
     with open_regular(path) as source:
         check_room(os.fstat(source.fileno()).st_size * kept_per_byte, str(path))
@@ -82,24 +83,24 @@ def read_lines(path: Path, *, memory_per_byte: int, kept_per_byte: int) -> Itera
             )
 
 
-def _long(source: BufferedReader, line: bytearray, takes: int, place: str) -> bytearray:
-    """A line whose beginning was read, to its end, as long as memory has room for it."""
+def _long(source: BufferedReader, line: bytearray, memory_per_byte: int, place: str) -> bytearray:
+    """Read a long line to its end, as long as memory has room for it."""
     while line[-1:] != b"\n" and (more := source.readline(LONG_LINE)):
         line += more
-        check_memory(len(line) * takes, f"{place}, of at least {format_bytes(len(line))},")
+        check_memory(len(line) * memory_per_byte, f"{place}, of at least {format_bytes(len(line))},")
     return line
 
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[BufferedReader]:
-    """A regular file; nothing else is opened for reading, or waited for."""
+    """Open a regular file for reading. Anything else is refused without waiting for it."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer waits
-    found = os.fstat(file)
-    if stat.S_ISDIR(found.st_mode):
+    status = os.fstat(file)
+    if stat.S_ISDIR(status.st_mode):
         os.close(file)
         raise IsADirectoryError(errno.EISDIR, "is a folder; expected a file", str(path))
     with os.fdopen(file, "rb") as source:
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise BadInput(f"{path}: is no file; expected one that can be read as a whole, not a pipe or a device")
         yield source
 
@@ -111,7 +112,7 @@ def _read(source: BufferedReader, size: int) -> bytearray:
 
 
 def read_text(path: Path) -> str:
-    """What a file of UTF-8 text holds; BadInput if it holds something else."""
+    """Return the text in a UTF-8 file; raise BadInput if it is something else."""
     try:
         return read_bytes(path, memory_per_byte=4).decode()
     except UnicodeDecodeError as error:
@@ -119,7 +120,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
-    """The object in a JSON file; BadInput, with the file named, if it is none."""
+    """Return the object in a JSON file; raise BadInput, with the file's name, if there is none."""
     content = read_bytes(path, max_bytes=max_bytes, memory_per_byte=MEMORY_PER_JSON_BYTE)
     try:
         return parse_object(content)
@@ -128,7 +129,7 @@ def read_json(path: Path, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
 
 
 def parse_object(data: bytes | bytearray) -> dict[str, Any]:
-    """The object that ``data`` is the JSON of; BadInput if it is not strict JSON, or another value.
+    """Parse strict JSON whose top level is an object; raise BadInput for anything else.
 
     >>> parse_object(b'{"a": [1, 2.5, null]}')
     {'a': [1, 2.5, None]}
@@ -157,7 +158,7 @@ def parse_object(data: bytes | bytearray) -> dict[str, Any]:
 
 
 def check_depth(text: str) -> None:
-    """BadInput if lists and objects of a JSON text stand deeper in each other than ``MOST_DEPTH``."""
+    """Raise BadInput if lists and objects of a JSON text are nested deeper than ``MAX_DEPTH``."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return
     signs = np.frombuffer(_STRINGS.sub("", text).encode("utf-8", "replace"), np.uint8)
@@ -168,12 +169,12 @@ def check_depth(text: str) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         times = Counter(key for key, _ in pairs)
         doubled = next(key for key, count in times.items() if count > 1)
         raise BadInput(f"the key {doubled!r} stands there twice; expected different keys")
-    return found
+    return members
 
 
 def _integer(digits: str) -> int:

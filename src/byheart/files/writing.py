@@ -1,9 +1,9 @@
-"""Writing: files and folders that are there whole or not at all, and lines that are added for good.
+"""Write files and folders completely or not at all, and append lines durably.
 
-Whatever happens to who writes, the name stands for the old or for the new, complete and on the disk. One process at a
-time writes to a name, others are told; what may not be replaced is asked for when the writing begins and again when the
-new takes its place (:mod:`byheart.files.replacement`). Links are written through to what they stand for, except inside
-folders that may be anybody's (:func:`check_unlinked`).
+Whatever happens to the writer, the name stands for the old or for the new content, complete and on the disk. One
+process at a time writes to a name; others get an error. A rule says what may be replaced. It is checked when the
+writing begins, and again when the new content takes its place (:mod:`byheart.files.replacement`). Links are
+followed, except inside folders that may come from anyone (:func:`check_unlinked`).
 """
 
 import os
@@ -18,7 +18,7 @@ from byheart.files.untrusted import read_bytes
 
 
 def check_file(path: Path) -> None:
-    """BadInput if no file can be put at ``path``: something else than a file is there."""
+    """Raise BadInput if no file can be written to ``path`` because something else is there."""
     if path.is_symlink() and not path.exists():
         raise BadInput(f"{path}: is a link to nothing; remove it, or choose another name")
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
@@ -26,22 +26,22 @@ def check_file(path: Path) -> None:
 
 
 def check_unlinked(path: Path) -> None:
-    """BadInput if ``path`` is a link, or no file can be put there: for files in a folder that may be anybody's."""
+    """Raise BadInput if ``path`` is a link or no file can be put there: for folders that may come from anyone."""
     if path.is_symlink():
         raise BadInput(f"{path}: is a link, which is not written through here; remove it")
     check_file(path)
 
 
 def check_apart(out: Path | None, *inputs: Path | None) -> None:
-    """BadInput if ``out``, which a command is to write, is one of its ``inputs``, or in one, or around one."""
-    for given in inputs:
-        if out is not None and given is not None and _overlap(_real(out), _real(given)):
-            raise BadInput(f"{out}: is also what is read ({given}); choose another name")
+    """Raise BadInput if ``out`` is one of the ``inputs`` of a command, or inside one, or around one."""
+    for source in inputs:
+        if out is not None and source is not None and _overlap(_real(out), _real(source)):
+            raise BadInput(f"{out}: is also what is read ({source}); choose another name")
 
 
-def _overlap(out: Path, given: Path) -> bool:
-    same = out.exists() and given.exists() and out.samefile(given)
-    return same or out == given or out in given.parents or given in out.parents
+def _overlap(out: Path, source: Path) -> bool:
+    same = out.exists() and source.exists() and out.samefile(source)
+    return same or out == source or out in source.parents or source in out.parents
 
 
 def _real(path: Path) -> Path:
@@ -50,7 +50,7 @@ def _real(path: Path) -> Path:
 
 @contextmanager
 def new_file(path: Path, check: ReplaceRule = check_file) -> Iterator[Path]:
-    """The name of a new file to write, which takes the place of ``path`` at the end, or goes if there was an error."""
+    """Yield a new file to write. It replaces ``path`` at the end, or is removed after an error."""
     with _claimed(path, check) as claim:
         yield claim.draft
         claim.put()
@@ -58,9 +58,9 @@ def new_file(path: Path, check: ReplaceRule = check_file) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(folder: Path, check: ReplaceRule) -> Iterator[Path]:
-    """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error.
+    """Yield a new folder to write into. It replaces ``folder`` at the end, or is removed after an error.
 
-    If it is complete but cannot have the place, it is kept beside it, and the error says where.
+    If a complete folder cannot take the place, it is kept beside it, and the error says where.
     """
     place = _real(folder)
     if place in (here := _real(Path()), *here.parents):
@@ -75,7 +75,7 @@ def new_folder(folder: Path, check: ReplaceRule) -> Iterator[Path]:
             except (BadInput, OSError) as error:
                 if (kept := claim.keep()) is None:
                     raise
-                raise BadInput(f"{_said(folder, error)}; what was to be there is in {kept}") from error
+                raise BadInput(f"{_message(folder, error)}; what was to be there is in {kept}") from error
     finally:
         if not place.exists():
             for parent in parents:
@@ -85,7 +85,7 @@ def new_folder(folder: Path, check: ReplaceRule) -> Iterator[Path]:
 
 @contextmanager
 def make_folder(folder: Path) -> Iterator[None]:
-    """A folder to write into, made where it is missing, with those around it; after an error none is left empty."""
+    """Make a folder and its missing parents. After an error, no empty one is left."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def make_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _claimed(path: Path, check: ReplaceRule, *, parents: bool = False) -> Iterator[Replacement]:
-    """A claim to what ``path`` stands for; errors of the system while writing become one line about ``path``."""
+    """Claim the target of ``path``. Errors of the system become one line about ``path``."""
     check(path)
     place = _real(path)
     try:
@@ -107,18 +107,18 @@ def _claimed(path: Path, check: ReplaceRule, *, parents: bool = False) -> Iterat
             place.parent.mkdir(parents=True, exist_ok=True)
         claim = Replacement(place, check)
     except OSError as error:
-        raise BadInput(_said(path, error)) from error
+        raise BadInput(_message(path, error)) from error
     try:
         yield claim
     except OSError as error:
         if error.filename is None or str(error.filename).startswith(str(claim.room)):
-            raise BadInput(_said(path, error)) from error
+            raise BadInput(_message(path, error)) from error
         raise
     finally:
         claim.release()
 
 
-def _said(path: Path, error: BadInput | OSError) -> str:
+def _message(path: Path, error: BadInput | OSError) -> str:
     return str(error) if isinstance(error, BadInput) else f"{path}: cannot be written: {error.strerror or error}"
 
 
@@ -129,7 +129,7 @@ def write_text(path: Path, text: str, check: ReplaceRule = check_file) -> None:
 
 
 def append(path: Path, lines: str) -> None:
-    """Add lines to a file, for good: when this returns they are on the disk. If it cannot be done, none is added.
+    """Append lines to a file. When this returns, they are on the disk; after an error, none of them is.
 
     A link is not written through.
     """
@@ -144,7 +144,7 @@ def append(path: Path, lines: str) -> None:
     except BaseException as error:
         os.ftruncate(file, size)  # on a full disk: the next line must not be glued to half of this one
         if isinstance(error, OSError):
-            raise BadInput(_said(path, error)) from error
+            raise BadInput(_message(path, error)) from error
         raise
     finally:
         os.close(file)
@@ -153,7 +153,7 @@ def append(path: Path, lines: str) -> None:
 
 
 def repair_last_line(path: Path, is_whole: Callable[[bytes], bool]) -> None:
-    """Cut half a line off the end of a file; or end its last line, if it is whole but for its end.
+    """Cut half a line off the end of a file, or end its last line if the line is whole.
 
     A link is not written through.
     """

@@ -11,26 +11,12 @@
   >>> outcome.accuracy
   1.0
 
-- *Experiments*: :data:`EXPERIMENTS` are the papers', by name and scale; an :class:`Experiment` of one's own is a list
-  of configs and a function that trains them.
+- *Experiments*: an :class:`Experiment` is a list of configs and a function that trains them. Those of the papers are in
+  :mod:`byheart.papers`.
 
-  >>> len(EXPERIMENTS["dana-2025-1"]("paper").configs)
-  385
-
-- *Runs*: :class:`Run` is an experiment's folder, from which nothing that is done is ever lost, and :func:`execute` does
-  what is pending in it. As ``byheart lab capacity`` does:
-
-  >>> from tempfile import TemporaryDirectory
-  >>> experiment = ladder([800], [1], seeds=2, steps=5)
-  >>> with TemporaryDirectory() as folder, Run.create(folder, experiment) as run, Local(Given(experiment)) as executor:
-  ...     reached = execute(run, experiment, executor)
-  >>> reached.done, [row["parameters"] for row in run.table]
-  (2, [793, 793])
-
-  Machines that share nothing do a :class:`Part` each, and :func:`merge` makes one run of theirs.
-
-- *Capacity*: :func:`ladder` is the experiment that measures bits per parameter; :func:`plateaus` finds the most of them
-  in its rows.
+- *Runs*: :class:`Run` is an experiment's folder, from which no finished result is ever lost, and :func:`execute` trains
+  the models still pending in it. Machines that share no files train a :class:`Part` each, and :func:`merge` joins their
+  runs.
 
 - *Networks*: :func:`byheart.lab.saving.kept` trains one config of an experiment and gives the network with its task, as
   ``byheart lab save`` does; :func:`byheart.lab.networks.as_network` makes a network of any outcome's weights. Then they
@@ -41,9 +27,8 @@ installed. Intervals and fitted laws need scipy.
 """
 
 from byheart.executors import Local
-from byheart.lab.capacity import CapacityEstimate, Rung, held, ladder, plateaus
 from byheart.lab.ensemble import train
-from byheart.lab.experiments import EXPERIMENTS, Experiment
+from byheart.lab.experiment import Experiment
 from byheart.lab.jobs import Part, execute
 from byheart.lab.member import Member, MemberArchitecture, Training, TrainingOutcome
 from byheart.lab.merging import merge
@@ -52,8 +37,6 @@ from byheart.lab.runs import Run
 from byheart.lab.sources import Given
 
 __all__ = [
-    "EXPERIMENTS",
-    "CapacityEstimate",
     "Experiment",
     "Given",
     "Local",
@@ -61,15 +44,11 @@ __all__ = [
     "MemberArchitecture",
     "Part",
     "Run",
-    "Rung",
     "SmallGPT",
     "Training",
     "TrainingOutcome",
     "execute",
     "gpt_with",
-    "held",
-    "ladder",
     "merge",
-    "plateaus",
     "train",
 ]

@@ -27,7 +27,7 @@ from byheart.errors import BadInput
 from byheart.executors import Executor, Job
 from byheart.lab import checkpoints
 from byheart.lab.checkpoints import JobKeys, Keeping, Stopped, kept
-from byheart.lab.experiments.experiment import Experiment, key
+from byheart.lab.experiment import Experiment, key
 from byheart.lab.rows import ResultRow, Value, metrics_of
 from byheart.lab.runs import Run, keyed
 from byheart.lab.sources import Source, load
@@ -285,7 +285,7 @@ def _rows_of(run: Run, job: JobKeys, result: JobResult) -> list[ResultRow]:
     if result.error is not None:
         return [ResultRow(run.name, name, run.configs[name], "failed", {}, share, result.error) for name in job]
     return [
-        ResultRow(run.name, name, run.configs[name], "done", metrics, share)
+        ResultRow(run.name, name, run.configs[name], "done", metrics, share, None)
         for name, metrics in zip(job, result.metrics, strict=True)
     ]
 

@@ -8,14 +8,15 @@ does not begin as a row does is no half of one, and is refused as any other line
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from byheart.errors import BadInput
+from byheart.files.decoding import Such, decode
 from byheart.files.untrusted import MEMORY_PER_JSON_BYTE, parse_object, read_bytes
-from byheart.lab.experiments.experiment import is_plain
+from byheart.lab.experiment import is_plain
 from byheart.lab.former import renamed
 
 LARGEST = 1e150
@@ -24,17 +25,26 @@ LARGEST = 1e150
 Value = float | int | str | None
 
 
+def _is_plain(value: object) -> bool:
+    """Return True if no object is in ``value``, a parsed JSON value."""
+    return all(map(_is_plain, value)) if isinstance(value, list) else not isinstance(value, dict)
+
+
+PlainConfig = dict[str, Annotated[Any, Such(_is_plain, "a plain value, or a list of plain values")]]
+"""A config as JSON: settings by name."""
+
+
 @dataclass(frozen=True)
 class ResultRow:
     """One line of results: what came of one config. ``seconds`` is its share of the time of its job."""
 
     experiment: str
     key: str
-    config: dict[str, Any]
+    config: PlainConfig
     status: Literal["done", "failed"]
     metrics: dict[str, Value]
     seconds: float
-    error: str | None = None
+    error: str | None
 
     @property
     def flat(self) -> dict[str, Any]:
@@ -47,7 +57,6 @@ class ResultRow:
         return {"key": self.key, "status": self.status, **self.config, **metrics, **times, "error": self.error}
 
 
-_FIELDS = frozenset(field.name for field in fields(ResultRow))
 _BEGINNING = f'{{"{fields(ResultRow)[0].name}": "'.encode()
 
 
@@ -109,37 +118,11 @@ def _metric(value: Any) -> Any:
 
 def _row(line: bytes | bytearray, place: str) -> ResultRow:
     try:
-        found = parse_object(line)
-    except BadInput:
-        found = {}
-    if found.keys() != _FIELDS or not _is_result(found):
-        what = "no result row; remove the line, and its config will be run again"
-        raise BadInput(f"{place}: {what}; expected an object of {', '.join(field.name for field in fields(ResultRow))}")
-    return ResultRow(**found | {"config": renamed(found["config"]), "metrics": renamed(found["metrics"])})
-
-
-def _is_result(found: Mapping[str, Any]) -> bool:
-    return (
-        found["status"] in ("done", "failed")
-        and all(isinstance(found[name], str) for name in ("experiment", "key"))
-        and is_config(found["config"])
-        and isinstance(found["metrics"], dict)
-        and all(value is None or type(value) in (int, float, str) for value in found["metrics"].values())
-        and type(found["seconds"]) in (int, float)
-        and isinstance(found["error"], str | None)
-    )
-
-
-def is_config(found: object) -> bool:
-    """Whether it is an object of plain values, and lists of them."""
-    return isinstance(found, dict) and all(
-        not isinstance(item, dict) for value in found.values() for item in _items(value)
-    )
-
-
-def _items(value: object) -> list[Any]:
-    """What lists hold; anything else holds itself."""
-    return [item for entry in value for item in _items(entry)] if isinstance(value, list) else [value]
+        row = decode(ResultRow, parse_object(line), "the row")
+    except BadInput as error:
+        hint = "remove the line, and its config will be run again"
+        raise BadInput(f"{place}: no result row ({error}); {hint}") from error
+    return replace(row, config=renamed(row.config), metrics=renamed(row.metrics))
 
 
 def is_row(line: bytes | bytearray) -> bool:

@@ -24,9 +24,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from reprlib import repr as shortened
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from byheart.errors import BadInput
+from byheart.files.decoding import is_decodable
 from byheart.files.locks import Lock, is_locked
 from byheart.files.replacement import is_leftover
 from byheart.files.untrusted import read_bytes, read_json
@@ -39,9 +40,9 @@ from byheart.files.writing import (
     repair_last_line,
     write_text,
 )
-from byheart.lab.experiments.experiment import Experiment, key, to_json
+from byheart.lab.experiment import Experiment, key, to_json
 from byheart.lab.former import renamed
-from byheart.lab.rows import ResultRow, is_config, is_row, lines_of, read_rows
+from byheart.lab.rows import PlainConfig, ResultRow, is_row, lines_of, read_rows
 from byheart.versions import installed_version
 
 FORMAT = "byheart-run-1"
@@ -271,6 +272,19 @@ def _could_become_a_run(folder: Path) -> bool:
     return folder.is_dir() and all(path.name in (LOCK, former) or is_leftover(path) for path in folder.iterdir())
 
 
+class _Session(TypedDict):
+    started: str
+
+
+class _About(TypedDict):
+    """Keys of a run's config.json that are read."""
+
+    experiment: str
+    scale: str
+    configs: dict[str, PlainConfig]
+    sessions: list[_Session]
+
+
 def _read_about(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     try:
@@ -279,20 +293,9 @@ def _read_about(folder: Path) -> dict[str, Any]:
         raise BadInput(f"{folder}: no run here (it has no {CONFIG}); byheart lab list FOLDER lists runs") from None
     except BadInput as error:
         raise BadInput(f"{error}; expected the {CONFIG} of a run") from error
-    if found.get("format") != FORMAT or not _is_about(found):
+    if found.get("format") != FORMAT or not is_decodable(_About, found):
         raise BadInput(f"{path}: expected the {CONFIG} of a run (format {FORMAT})")
     return found | {"configs": {name: renamed(config) for name, config in found["configs"].items()}}
-
-
-def _is_about(found: Mapping[str, Any]) -> bool:
-    configs, sessions = found.get("configs"), found.get("sessions")
-    return (
-        all(isinstance(found.get(name), str) for name in ("experiment", "scale"))
-        and isinstance(configs, dict)
-        and all(map(is_config, configs.values()))
-        and isinstance(sessions, list)
-        and all(isinstance(session, dict) and isinstance(session.get("started"), str) for session in sessions)
-    )
 
 
 def _write_about(folder: Path, about: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from scipy.special import log_softmax, xlogy
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
-from byheart.lab.experiments.experiment import Experiment, Row, to_json
+from byheart.lab.experiment import Experiment, Row, to_json
 from byheart.lab.networks import as_network
 from byheart.lab.search import chosen
 from byheart.networks.folders import TASK
@@ -46,7 +46,7 @@ class Kept:
 def the_one(experiment: Experiment, where: Mapping[str, str]) -> Any:
     """The config whose settings are as ``where`` says; BadInput if there is none, or more than one.
 
-    >>> from byheart.lab.experiments import EXPERIMENTS
+    >>> from byheart.papers.experiments import EXPERIMENTS
     >>> the_one(EXPERIMENTS["dana-2025-6"]("short"), {"heads": "9"}).heads
     9
     """
@@ -72,7 +72,7 @@ def kept(
 ) -> Kept:
     """Train the one config of the experiment that is as ``where`` says.
 
-    >>> from byheart.lab.experiments import EXPERIMENTS
+    >>> from byheart.papers.experiments import EXPERIMENTS
     >>> made = kept(EXPERIMENTS["dana-2025-6"]("smoke"), {"heads": "1"})
     >>> made.network, made.task.size.examples, sorted(made.network.about)
     (<TrainedNetwork: 60 parameters, depth 3, width 10>, 100, ['config', 'experiment', 'metrics', 'scale'])

@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.lab.experiments.experiment import SCALES, Experiment
+from byheart.lab.experiment import Experiment
 from byheart.lab.rows import ResultRow
-from byheart.lab.sources import Named, Source, load
+from byheart.lab.sources import Source, load
 from byheart.lab.summary import MetricSummary, axes, points
 
 RATE, LAST_RATE = "learning_rate", "last_learning_rate"
@@ -43,7 +43,7 @@ class Search:
 def search(experiment: Experiment, rates: Sequence[float], where: Mapping[str, str] | None = None) -> Experiment:
     """The experiment's configs with each of the rates; only those whose settings, as texts, are as ``where`` says.
 
-    >>> from byheart.lab.experiments import EXPERIMENTS
+    >>> from byheart.papers.experiments import EXPERIMENTS
     >>> found = search(EXPERIMENTS["dana-2025-6"]("short"), [0.001, 0.01], {"heads": "9"})
     >>> [(config.heads, config.learning_rate) for config in found.configs]
     [(9, 0.001), (9, 0.01)]
@@ -82,25 +82,6 @@ def _with_rate(config: Any, rate: float) -> Any:
     first, last = getattr(config, RATE), getattr(config, LAST_RATE, None)
     more = {} if last is None or rate == first else {LAST_RATE: last * rate / first}
     return replace(config, **{RATE: rate}, **more)
-
-
-def check_metric(origin: Source, metric: str) -> None:
-    """BadInput if an experiment of ours does not measure it: seen from a model of its smallest scale, in a moment.
-
-    What a user's own experiment measures is known when a model of it has been trained, and not before.
-
-    >>> check_metric(Named("dana-2025-6", "paper"), "accuracies")  # doctest: +NORMALIZE_WHITESPACE
-    Traceback (most recent call last):
-    byheart.errors.BadInput: dana-2025-6 does not measure 'accuracies'; expected last_accuracy, accuracy, loss, steps,
-    parameters, lower_bound or previous_bound
-    """
-    if not isinstance(origin, Named):
-        return
-    tiny = load(replace(origin, scale=SCALES[0]))
-    (row,) = tiny.work(tiny.configs[:1], "cpu", None)
-    if metric not in row:
-        *names, last = row
-        raise BadInput(f"{origin.name} does not measure {metric!r}; expected {', '.join(names)} or {last}")
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,19 @@
-"""Where an experiment comes from: a name that we know, or a user's own Python file.
+"""Sources of experiments: small values from which a worker anywhere gets the experiment itself.
 
-Workers in other processes and on other machines are told the source, not the experiment: a name, or the text of the
-file, which they read themselves. So a file may hold functions and classes of any kind, and editing it does not disturb
-a run.
+Workers in other processes and on other machines receive the source, not the experiment: a paper's name
+(:mod:`byheart.papers.experiments`), or the text of a user's Python file, which they run themselves. So a file may hold
+functions and classes of any kind, and editing it does not disturb a run.
 
 A user's file defines one of
 
-- ``CONFIGS``: a list of configs of one kind, ours (``dana_2025.Config(…)``) or the file's own. They are trained by the
-  function ``work`` of the file, or else by that beside their class; together as ``groups`` says, sought in the same
-  two places, or one by one if there is none; ``prepare``, if there is one, is for `byheart lab save`;
-- ``EXPERIMENT``: an :class:`~byheart.lab.experiments.experiment.Experiment`, or a function from a scale (smoke, short
-  or paper) to one.
+- ``CONFIGS``: a list of configs of one kind, a paper's (``DanaConfig(…)``) or the file's own. The function ``work`` of
+  the file trains them, or else the one beside their class. The function ``groups``, looked up in the same two places,
+  says which are trained together; without it they are trained one by one. An optional ``prepare`` serves
+  `byheart lab save`;
+- ``EXPERIMENT``: an :class:`~byheart.lab.experiment.Experiment`, or a function from a scale (smoke, short or paper) to
+  one.
 
-Its folder is on the path while it is read, as for ``python FILE``.
+The file's folder is on the path while the file runs, as for ``python FILE``.
 """
 
 import sys
@@ -26,105 +27,82 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from byheart.errors import BadInput, did_you_mean
-from byheart.files.untrusted import read_text
-from byheart.lab.experiments.experiment import Experiment
+from byheart.errors import BadInput
+from byheart.lab.experiment import Experiment
 
 
 class Source(Hashable, Protocol):
-    """Something small and picklable that an experiment can be had from, anywhere."""
+    """A small picklable value from which any process gets an experiment."""
 
     @property
     def text(self) -> str | None:
-        """The text of the file that it comes from, if it does."""
+        """Text of the file that defines the experiment, if there is one."""
 
     def load(self) -> Experiment:
-        """The experiment."""
-
-
-@dataclass(frozen=True)
-class Named:
-    """An experiment of ours, by its name and scale."""
-
-    name: str
-    scale: str
-    text = None
-
-    def load(self) -> Experiment:
-        """Look it up."""
-        from byheart.lab.experiments import EXPERIMENTS, check_trains
-
-        if self.name not in EXPERIMENTS:
-            check_trains(self.name)
-            expected = "expected a name of byheart lab list, or a Python file"
-            if Path(self.name).is_dir():
-                raise BadInput(f"{self.name}: is a folder; {expected}")
-            meant = did_you_mean(self.name, EXPERIMENTS, expected)
-            raise BadInput(f"no experiment is called {self.name!r}; {meant}")
-        return EXPERIMENTS[self.name](self.scale)
+        """Return the experiment."""
 
 
 @dataclass(frozen=True)
 class UserFile:
-    """A user's own experiment: the text of a Python file, and where it was read."""
+    """A user's own experiment: the text of a Python file, and the path it was read from."""
 
     path: str
     text: str
     scale: str
 
     def load(self) -> Experiment:
-        """Run the file and take its EXPERIMENT or CONFIGS."""
+        """Run the file and return its EXPERIMENT, or an experiment of its CONFIGS."""
         module = ModuleType(f"byheart_lab_{Path(self.path).stem}")
         module.__file__ = self.path
         sys.modules[module.__name__] = module  # dataclasses look for their module there
         with _explaining(self.path), _on_the_path(Path(self.path).parent):
             exec(compile(self.text, self.path, "exec"), module.__dict__)
-            found = getattr(module, "EXPERIMENT", None)
-            if callable(found):
-                found = found(self.scale)
-        if found is None:
-            return self._of_configs(module)
-        if not isinstance(found, Experiment):
-            what = f"EXPERIMENT is {found!r}; expected an Experiment, or a function from a scale to one"
-            raise BadInput(f"{self.path}: {what}")
-        return found
+            experiment = getattr(module, "EXPERIMENT", None)
+            if callable(experiment):
+                experiment = experiment(self.scale)
+        if experiment is None:
+            return self._experiment_of_configs(module)
+        if not isinstance(experiment, Experiment):
+            problem = f"EXPERIMENT is {experiment!r}; expected an Experiment, or a function from a scale to one"
+            raise BadInput(f"{self.path}: {problem}")
+        return experiment
 
-    def _of_configs(self, module: ModuleType) -> Experiment:
-        found = getattr(module, "CONFIGS", None)
-        if not isinstance(found, list | tuple) or not found:
+    def _experiment_of_configs(self, module: ModuleType) -> Experiment:
+        configs = getattr(module, "CONFIGS", None)
+        if not isinstance(configs, list | tuple) or not configs:
             raise BadInput(f"{self.path}: expected it to define CONFIGS, a list of configs, or EXPERIMENT")
-        kinds = sorted({type(config).__name__ for config in found})
+        kinds = sorted({type(config).__name__ for config in configs})
         if len(kinds) > 1:
-            raise BadInput(f"{self.path}: CONFIGS are of several kinds ({', '.join(kinds)}); expected one in a file")
-        if not is_dataclass(found[0]) or isinstance(found[0], type):
-            what = f"CONFIGS[0] is {found[0]!r}; expected a config: an instance of a frozen dataclass of plain values"
-            raise BadInput(f"{self.path}: {what}")
-        home = sys.modules[type(found[0]).__module__]
+            raise BadInput(f"{self.path}: CONFIGS are of several kinds ({', '.join(kinds)}); expected one per file")
+        if not is_dataclass(configs[0]) or isinstance(configs[0], type):
+            problem = f"CONFIGS[0] is {configs[0]!r}; expected an instance of a frozen dataclass of plain values"
+            raise BadInput(f"{self.path}: {problem}")
+        home = sys.modules[type(configs[0]).__module__]
         names = ("work", "groups", "prepare")
         work, groups, prepare = (getattr(module, name, getattr(home, name, None)) for name in names)
         if not callable(work):
-            what = f"nothing says how a {kinds[0]} is trained: define a function work(configs, device, report) in it"
-            raise BadInput(f"{self.path}: {what} that returns a dictionary of metrics for each config, in order")
-        if not _takes_three(work):
-            what = f"work takes {signature(work)}; expected work(configs, device, report), which it is called with"
-            raise BadInput(f"{self.path}: {what}")
-        return Experiment(Path(self.path).stem, self.scale, tuple(found), groups or _alone, work, prepare)
+            problem = f"no function trains a {kinds[0]}; expected work(configs, device, report) in the file"
+            raise BadInput(f"{self.path}: {problem}, which returns a dictionary of metrics for each config, in order")
+        if not _takes_three_arguments(work):
+            problem = f"work takes {signature(work)}; expected work(configs, device, report), as it is called"
+            raise BadInput(f"{self.path}: {problem}")
+        return Experiment(Path(self.path).stem, self.scale, tuple(configs), groups or _one_by_one, work, prepare)
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """An experiment that a program has at hand; for other processes all of it has to be picklable."""
+    """An experiment that a program already has; every part of it must be picklable if other processes train it."""
 
     experiment: Experiment
     text = None
 
     def load(self) -> Experiment:
-        """Hand it over."""
+        """Return the experiment."""
         return self.experiment
 
 
-def _takes_three(function: Callable[..., Any]) -> bool:
-    """Whether it can be called with three arguments; where nobody can tell, it is believed."""
+def _takes_three_arguments(function: Callable[..., Any]) -> bool:
+    """Return True if the function accepts three arguments, or if its signature cannot be read."""
     try:
         signature(function).bind(None, None, None)
     except TypeError:
@@ -134,26 +112,19 @@ def _takes_three(function: Callable[..., Any]) -> bool:
     return True
 
 
-def _alone(configs: Sequence[Any]) -> list[list[Any]]:
+def _one_by_one(configs: Sequence[Any]) -> list[list[Any]]:
     return [[config] for config in configs]
 
 
 @cache
 def load(source: Source) -> Experiment:
-    """The source's experiment; a process reads a file once."""
+    """Return the source's experiment; each process runs a file once."""
     return source.load()
-
-
-def source(given: str, scale: str) -> Source:
-    """What a user names: a file if it ends in .py, or else an experiment of ours."""
-    if not given.endswith(".py"):
-        return Named(given, scale)
-    return UserFile(str(Path(given).resolve()), read_text(Path(given)), scale)
 
 
 @contextmanager
 def _explaining(path: str) -> Iterator[None]:
-    """Errors of a user's file as BadInput that says on which of its lines."""
+    """Raise errors of a user's file as BadInput that names the line."""
     try:
         yield
     except BadInput:

@@ -46,7 +46,7 @@ class Difference:
 def axes(rows: Sequence[ResultRow]) -> list[str]:
     """Names of the settings that vary, the seed aside.
 
-    >>> axes([ResultRow("toy", "", {"heads": heads, "dim": 4, "seed": 0}, "done", {}, 0.0) for heads in (1, 6)])
+    >>> axes([ResultRow("toy", "", {"heads": heads, "dim": 4, "seed": 0}, "done", {}, 0.0, None) for heads in (1, 6)])
     ['heads']
     """
     names = dict.fromkeys(name for row in rows for name in row.config if name != SEED)
@@ -56,7 +56,8 @@ def axes(rows: Sequence[ResultRow]) -> list[str]:
 def points(rows: Sequence[ResultRow], along: Collection[str] | None = None) -> list[SummaryPoint]:
     """Done rows in groups of equal settings, along the axes that are given or else along those that vary.
 
-    >>> rows = [ResultRow("toy", "", {"seed": seed}, "done", {"accuracy": 0.5 + seed / 4}, 0.0) for seed in (0, 1)]
+    >>> results = [({"seed": seed}, "done", {"accuracy": 0.5 + seed / 4}) for seed in (0, 1)]
+    >>> rows = [ResultRow("toy", "", *result, 0.0, None) for result in results]
     >>> points(rows)[0].metrics["accuracy"].mean
     0.625
     """

@@ -1,69 +1,76 @@
 """What a network that says texts or facts notes about them, checked: its folder may come from anywhere."""
 
-from typing import Any, Literal, NamedTuple
+from reprlib import repr as shortened
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from byheart.errors import BadInput
+from byheart.files.decoding import Such, Within, decode
 from byheart.networks.network import Network
 
-MOST_TOKENS = (1 << 31) - 1
-"""Of a text, as when it was compiled."""
-MOST_PRINT = 64
-"""Bits of a print."""
+MAX_TOKENS = (1 << 31) - 1
+"""Largest number of tokens of a text, and largest token id."""
+MAX_PRINT = 64
+"""Largest number of bits of a fingerprint."""
+
+
+class TextNote(TypedDict):
+    """What config.json says about a text that the network recites."""
+
+    name: Annotated[str, Such(lambda name: name != "" and "\0" not in name, "the name of a text")]
+    tokens: Annotated[int, Within(0, MAX_TOKENS)]
+    prompt: list[int]
+
+
+class FactsNote(TypedDict):
+    """What config.json says about the facts that a network was compiled from."""
+
+    count: Annotated[int, Within(1, MAX_TOKENS)]
+    longest: Annotated[int, Within(1, MAX_TOKENS)]
+    """Number of tokens of the longest completion."""
+
+
+class _RefuseNote(TypedDict, total=False):
+    by: Literal["print", "stored print", "key"]
+    bits: Annotated[int, Within(1, MAX_PRINT)] | None
+    token: Annotated[int, Within(1, MAX_TOKENS)]
 
 
 def texts_of(network: Network) -> list[dict[str, Any]]:
-    """Name, length and prompt of the texts that a network was compiled from; BadInput if they are none."""
-    texts = network.about.get("texts", [])
-    if not isinstance(texts, list) or not all(map(_is_text, texts)):
-        raise BadInput("config.json: about.texts is no list of texts; expected name, tokens and prompt of each")
+    """Return name, length and prompt of the texts that a network was compiled from."""
+    texts: list[Any] = decode(list[TextNote], network.about.get("texts", []), "config.json: about.texts")
     return texts
 
 
-def facts_of(network: Network) -> tuple[int, int] | None:
-    """How many facts a network was compiled from, and the most tokens of a completion; None if it was from others."""
+def facts_of(network: Network) -> FactsNote | None:
+    """Return the number of facts that a network was compiled from; None if it was compiled from something else."""
     facts = network.about.get("facts")
-    if facts is None:
-        return None
-    found: list[Any] = [facts.get(key) if isinstance(facts, dict) else None for key in ("count", "longest")]
-    if not all(type(number) is int and 0 < number <= MOST_TOKENS for number in found):
-        raise BadInput("config.json: about.facts says nothing of facts; expected their count and the longest")
-    return found[0], found[1]
-
-
-def _is_text(text: object) -> bool:
-    if not isinstance(text, dict):
-        return False
-    name, tokens, prompt = (text.get(key) for key in ("name", "tokens", "prompt"))
-    named = isinstance(name, str) and name != "" and "\0" not in name
-    counted = type(tokens) is int and 0 <= tokens <= MOST_TOKENS
-    return named and counted and isinstance(prompt, list) and all(type(token) is int for token in prompt)
+    return None if facts is None else decode(FactsNote, facts, "config.json: about.facts")
 
 
 def end_of(network: Network) -> int | None:
-    """The token that ends a text; None if the network was compiled from a task. BadInput if it is no token."""
-    end = network.about.get("end")
-    if end is not None and (type(end) is not int or not 0 <= end <= MOST_TOKENS):
-        raise BadInput(f"config.json: about.end is {end!r}; expected a token, or null")
+    """Return the token that ends a text; None if the network was compiled from a task."""
+    hint: Any = None | Annotated[int, Such(lambda value: 0 <= value <= MAX_TOKENS, "a token")]
+    end: int | None = decode(hint, network.about.get("end"), "config.json: about.end")
     return end
 
 
 class Refusal(NamedTuple):
-    """How a network refuses what it has not memorized, as its folder says."""
+    """How a network refuses contexts that it has not memorized."""
 
     by: Literal["print", "stored print", "key"]
     bits: int | None
-    """Of a print."""
+    """Number of bits of the fingerprint; None for whole keys."""
     token: int
-    """*unknown*."""
+    """The token *unknown*."""
 
     @property
     def proves(self) -> bool:
-        """Whether it is by something whose rate is proved."""
+        """True if the rate of wrong answers is proved."""
         return self.by != "print"
 
     @property
     def rate(self) -> str:
-        """How often another context is answered all the same."""
+        """How often the network answers a context that it has not memorized."""
         if self.bits is None:
             return "no other is answered: proved, for all of it is compared"
         if self.by == "stored print":
@@ -72,19 +79,17 @@ class Refusal(NamedTuple):
 
 
 def refuse_of(network: Network) -> Refusal | None:
-    """How a network refuses; None if it refuses nothing.
+    """Return how a network refuses; None if it refuses nothing.
 
-    BadInput unless the token for that is the last one, and ends no text.
+    Raise BadInput unless the token for that is the last label, and ends no text.
     """
-    refuse = network.about.get("refuse")
-    if refuse is None:
+    value = network.about.get("refuse")
+    if value is None:
         return None
-    given = refuse if isinstance(refuse, dict) else {}
-    by, bits, token = given.get("by", "print"), given.get("bits"), given.get("token")
+    note = decode(_RefuseNote, value, "config.json: about.refuse")
+    by, bits, token = note.get("by", "print"), note.get("bits"), note.get("token")
     last = getattr(getattr(network, "spec", None), "labels", 0) - 1
-    counted = bits is None if by == "key" else type(bits) is int and 1 <= bits <= MOST_PRINT
-    fits = by in ("print", "stored print", "key") and counted and type(token) is int and 0 < token == last
-    if not fits or token == end_of(network):
-        expected = "expected by what, bits, and the last token, unknown"
-        raise BadInput(f"config.json: about.refuse is none of this network; {expected}")
-    return Refusal(by, bits, token)  # type: ignore[arg-type]  # a whole number, as was just found
+    if (bits is None) != (by == "key") or token is None or token != last or token == end_of(network):
+        expected = f"expected by what, bits unless by key, and the last token, {last}"
+        raise BadInput(f"config.json: about.refuse is {shortened(value)}; {expected}")
+    return Refusal(by, bits, token)

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any
+from typing import Annotated, Any
 
 from byheart.errors import BadInput
+from byheart.files.decoding import Within, decode
 from byheart.files.untrusted import read_json
 from byheart.networks.folders import CONFIG
-from byheart.networks.rules import SIZE, whole
+from byheart.networks.rules import MOST
 
 Config = Mapping[str, Any]
 
@@ -90,22 +91,17 @@ def _bits(config: Config) -> int | None:
     return bits
 
 
-def _size(config: Config, name: str, default: int | None = None, *, most: int | None = None) -> int:
-    """A size; the ``default`` where there is none, or null."""
+def _size(config: Config, name: str, default: int | None = None, *, most: int = MOST) -> int:
+    """Return a size, or the ``default`` if the size is missing or null."""
     value = config.get(name)
     if value is None and default is not None:
         return default
-    allowed, expected = SIZE if most is None else whole(1, most)
-    if not allowed(value):
-        raise BadInput(f"{name} is {shortened(value)}; expected {expected}")
-    return int(value or 0)
+    hint: Any = Annotated[int, Within(1, most)]
+    return int(decode(hint, value, name))
 
 
 def _flag(config: Config, name: str, default: bool) -> bool:
-    value = config.get(name, default)
-    if type(value) is not bool:
-        raise BadInput(f"{name} is {shortened(value)}; expected true or false")
-    return value
+    return decode(bool, config.get(name, default), name)
 
 
 def _head_dim(config: Config, width: int, heads: int, family: int | None) -> int:

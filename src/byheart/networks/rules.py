@@ -1,57 +1,40 @@
-"""What the config.json of other people's models may say: every key that is known, and the values that are allowed.
+"""Values that the config.json of other people's models may have: every known key has a type hint (``files.decoding``).
 
-Whatever else a configuration says could change what it means: it is refused, not ignored.
+Any other key could change what the configuration means, so it is refused, not ignored.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from reprlib import repr as shortened
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
 from byheart.errors import BadInput
+from byheart.files.decoding import Such, Within, decode
 
 MOST = 1 << 24
-"""No size of a model is larger; those that tensors have are smaller anyway."""
+"""Largest size in a configuration. Sizes that tensors have are smaller anyway."""
 
-Rule = tuple[Callable[[Any], bool], str]
-"""Which values are allowed, and in words."""
-
-
-def whole(low: int, high: int) -> Rule:
-    """A whole number."""
-    return (lambda value: type(value) is int and low <= value <= high), f"a whole number from {low} to {high:,}"
-
-
-def number(low: float, high: float) -> Rule:
-    """A number."""
-    return (lambda value: type(value) in (int, float) and low <= value <= high), f"a number from {low:g} to {high:g}"
+Rule = Any
+"""Type hint of the allowed values."""
 
 
 def one_of(*values: object) -> Rule:
-    """One of these, as JSON writes them."""
+    """Return the hint that accepts ``values`` only, compared as JSON writes them."""
     allowed = {json.dumps(value) for value in values}
-    return (lambda value: json.dumps(value) in allowed), " or ".join(sorted(allowed))
+    return Annotated[Any, Such(lambda value: json.dumps(value) in allowed, " or ".join(sorted(allowed)))]
 
 
-def _is_token(value: object) -> bool:
-    return value is None or (type(value) is int and 0 <= value <= MOST)
-
-
-SIZE = whole(1, MOST)
-TOKEN: Rule = (_is_token, "null or a token")
-TOKENS: Rule = (lambda value: all(map(_is_token, value if isinstance(value, list) else [value])), "null or tokens")
-TEXT: Rule = (lambda value: isinstance(value, str), "a text")
-ANYTHING: Rule = (lambda value: True, "anything")
+SIZE = Annotated[int, Within(1, MOST)]
+TOKEN: Rule = None | Annotated[int, Such(lambda value: 0 <= value <= MOST, "a token")]
+TOKENS: Rule = TOKEN | Annotated[list[TOKEN], Such(lambda value: True, "tokens")]
+FRACTION = Annotated[float, Within(0.0, 1.0)]
 
 
 def check(config: Mapping[str, Any], known: Mapping[str, Rule], needed: Iterable[str], what: str) -> None:
-    """BadInput unless all keys are known, those that are needed there, and all values allowed."""
+    """Raise BadInput unless all keys are known, the needed ones are there, and all values are allowed."""
     for name in needed:
         if name not in config:
             raise BadInput(f"config.json: {name} is missing; expected the sizes of {what}")
     for name, value in config.items():
         if name not in known:
             raise BadInput(f"config.json: has {name!r}, which {what} of Byheart's does not have; remove it")
-        allowed, expected = known[name]
-        if not allowed(value):
-            raise BadInput(f"config.json: {name} is {shortened(value)}; expected {expected}")
+        decode(known[name], value, f"config.json: {name}")

@@ -20,7 +20,7 @@ from typing import Literal
 from byheart.bounds import Kind, allen_zhu_li_2024, morris_2025
 from byheart.bounds.counting import bits_needed
 from byheart.compiler.compile import check_ids
-from byheart.compiler.rectangular import ASKED, CompilerSettings, memory_for, planned_spec
+from byheart.compiler.rectangular.recipe import ASKED, CompilerSettings, memory_for, planned_spec
 from byheart.constructions.planner import PlannedSize, check_size, planned
 from byheart.constructions.registry import find
 from byheart.errors import BadInput
@@ -147,7 +147,7 @@ def _rectangular(data: Data) -> Need:
 def _stock(data: Data) -> Iterator[Need]:
     """Every layout that is a stock model."""
     from byheart.compiler.layouts import STOCK
-    from byheart.compiler.stock.compiling import planned_parameters
+    from byheart.compiler.stock.attempt import planned_parameters
 
     for name, layout in STOCK.items():
         need = partial(Need, f"compiled, stock {_ARCHITECTURES[name]}", "fitted", "enough")

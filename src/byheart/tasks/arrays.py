@@ -1,4 +1,4 @@
-"""Arrays as they come in, checked and made ours: the right numbers, in our own read-only memory."""
+"""Check arrays from users, and copy them into read-only memory of our own."""
 
 import operator
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from byheart.errors import BadInput
 from byheart.files.memory import allocate
 
 Ids = npt.NDArray[np.int64]
-"""Ids, and whatever else is counted or hashed in machine integers."""
+"""Ids, and other numbers that are counted or hashed in machine integers."""
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
@@ -20,14 +20,14 @@ EXACT_IN_FLOAT64 = 2**53
 AXES = {"N": "example", "n": "token", "d": "dimension", "C": "label"}
 
 Shape = tuple[int | str, ...]
-"""What shape is expected: sizes, and letters of :data:`AXES` for axes of any positive size."""
+"""An expected shape: sizes, and letters of :data:`AXES` for axes of any positive size."""
 
 _PORTION = 1 << 20
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 
 class BadEntry(BadInput):
-    """Bad input at one entry of an array; ``name`` and ``example`` say where, for readers that know its line.
+    """Bad input at one entry of an array. ``name`` and ``example`` tell readers of files which line is wrong.
 
     >>> str(BadEntry("tokens", (3, 2), "is -1; expected 0 or more"))
     'tokens[3, 2] is -1; expected 0 or more'
@@ -39,7 +39,7 @@ class BadEntry(BadInput):
 
 
 def check_count(name: str, value: object) -> int:
-    """``value`` as an int of at least one.
+    """Return ``value`` as an int of at least one.
 
     >>> check_count("vocab", 0)
     Traceback (most recent call last):
@@ -59,7 +59,7 @@ def check_count(name: str, value: object) -> int:
 
 
 def as_integers(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
-    """``values`` as a read-only int64 array of the given shape.
+    """Return ``values`` as a read-only int64 array of the given shape.
 
     >>> as_integers("labels", [[0, 1]], shape=(1, "n"))
     array([[0, 1]])
@@ -75,7 +75,7 @@ def as_integers(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
 
 
 def as_unsigned(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
-    """The same, but ids without a sign stay as they are: for who makes sure that nobody else has them."""
+    """Return ids as :func:`as_integers` does, but keep unsigned ones as they are, without a copy."""
     array = np.asarray(values)
     if array.dtype.kind != "u":
         return as_integers(name, values, shape)
@@ -84,7 +84,7 @@ def as_unsigned(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
 
 
 def as_floats(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
-    """``values`` as a read-only float64 array of finite numbers, none of them rounded, and no negative zero.
+    """Return ``values`` as a read-only float64 array of finite numbers, exactly, and without negative zeros.
 
     >>> as_floats("vectors", [[[1, -0.0]]], shape=("N", "n", "d"))
     array([[[1., 0.]]])
@@ -100,7 +100,7 @@ def as_floats(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
 
 
 def check_ids(name: str, ids: Ids, limit: object, limit_name: str) -> int:
-    """The number of possible ids: ``limit`` if given, else one more than the largest; refuses ids outside of it.
+    """Return the number of possible ids: ``limit``, or one more than the largest id. Refuse ids outside of it.
 
     >>> check_ids("labels", np.array([0, 4, 2]), None, "label_count")
     5
@@ -119,7 +119,7 @@ def check_ids(name: str, ids: Ids, limit: object, limit_name: str) -> int:
 
 
 def as_distributions(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
-    """``values`` as float64 [N, C] whose rows are probability distributions, up to 1e-9.
+    """Return ``values`` as float64 [N, C] whose rows are probability distributions, up to 1e-9.
 
     >>> as_distributions("probabilities", [[0.5, 0.25]], shape=(1, "C"))
     Traceback (most recent call last):
@@ -136,7 +136,7 @@ def as_distributions(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
 
 
 def as_distribution(name: str, values: npt.ArrayLike, size: int) -> Floats:
-    """``values`` as one probability distribution, float64 [``size``], up to 1e-9.
+    """Return ``values`` as one probability distribution, float64 [``size``], up to 1e-9.
 
     >>> as_distribution("weights", [0.5, 0.75], 2)
     Traceback (most recent call last):
@@ -155,7 +155,7 @@ def _shaped(name: str, values: npt.ArrayLike, shape: Shape) -> npt.NDArray[Any]:
     except ValueError:
         raise BadInput(f"{name} is ragged; expected rows of equal length") from None
     fits = array.ndim == len(shape) and all(
-        isinstance(want, str) or want == size for want, size in zip(shape, array.shape, strict=True)
+        isinstance(expected, str) or expected == size for expected, size in zip(shape, array.shape, strict=True)
     )
     if not fits:
         raise BadInput(f"{name} has shape {array.shape}; expected [{', '.join(map(str, shape))}]")
@@ -177,7 +177,7 @@ def _read_only(array: _Array) -> _Array:
 
 
 def narrow(array: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
-    """Integers from 0 to ``most`` without a sign, as narrow as these are; the same array if it is.
+    """Return integers from 0 to ``most`` in the narrowest unsigned type; the same array if it has that type.
 
     >>> narrow(np.array([3, 255]), 255).dtype, narrow(np.array([3]), 256).dtype
     (dtype('uint8'), dtype('uint16'))
@@ -186,35 +186,35 @@ def narrow(array: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
 
 
 def copy_as(array: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The same numbers [N, …] as another type, where there is room for them."""
-    found, first = allocate(array.shape, dtype), 0
+    """Copy an array [N, …] to another type, in memory or on the disk."""
+    copy, first = allocate(array.shape, dtype), 0
     for part in chunks(array):
-        found[first : first + len(part)] = part
+        copy[first : first + len(part)] = part
         first += len(part)
-    return found
+    return copy
 
 
 def chunks(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    """An array [N, …] in parts of some MiB, so that what is made of each of them takes little."""
+    """Yield an array [N, …] in parts of about a million numbers, so that temporary arrays stay small."""
     step = max(1, _PORTION // max(1, array[:1].size))
     return (array[first : first + step] for first in range(0, len(array), step))
 
 
 def take(array: npt.NDArray[Any], index: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """``array[index]`` for an index [K] of any width, which numpy would make wide as a whole.
+    """Return ``array[index]`` for an index [K] of any width. numpy would make the whole index 64 bits wide.
 
     >>> take(np.array([5, 6, 7], np.uint8), np.array([2, 0], np.int32))
     array([7, 5], dtype=uint8)
     """
-    found, first = allocate(len(index), array.dtype), 0
+    values, first = allocate(len(index), array.dtype), 0
     for part in chunks(index):
-        found[first : first + len(part)] = array[part]
+        values[first : first + len(part)] = array[part]
         first += len(part)
-    return found
+    return values
 
 
 def count_ids(ids: npt.NDArray[Any], least: int = 0) -> Ids:
-    """How often each id occurs: int64, for ``least`` so many ids; a portion at a time.
+    """Count how often each id occurs: int64, at least ``least`` counts.
 
     >>> count_ids(np.array([2, 0, 2], np.uint8), 4)
     array([1, 0, 2, 0])

@@ -1,8 +1,8 @@
-"""Whether a task can be memorized at all: sequences that some network cannot tell apart, and what they ask for.
+"""Find examples that some network cannot tell apart but that have different answers.
 
-A network with positions tells apart any two sequences that differ. A permutation-equivariant one sees a sequence as a
-multiset of tokens, and a token of it as that token in that multiset. A query beside a context is told apart from the
-context's tokens, whose order never matters.
+A network with positions distinguishes any two sequences that differ. A permutation-equivariant one sees a sequence as a
+multiset of tokens, and each token as that token in that multiset. A query is distinguished from the tokens of its
+context, whose order never matters.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Twins:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Two places that look the same to the network and ask for different answers.
+    """Two places that look the same to the network but have different answers.
 
     >>> print(Conflict((0, 1), (3, 1), ("label 4", "label 5"), positions=True))
     example 0, position 1 and example 3, position 1 are equal tokens in equal sequences: asked for label 4 and label 5
@@ -43,13 +43,13 @@ class Conflict:
     first: Place
     second: Place
     asked: tuple[str, str]
-    """The two answers in words."""
+    """Descriptions of the two answers."""
     positions: bool
-    """Whether the network knows positions, so that another order of the tokens would tell the two places apart."""
+    """True if the network knows positions, so that another order of the tokens would distinguish the two places."""
     queries: bool = False
-    """Whether there are queries beside the sequences; they are equal too."""
+    """True if the sequences have queries; these are equal too."""
     causal: bool = False
-    """Whether only the tokens up to each place were compared."""
+    """True if only the tokens up to each place were compared."""
 
     def __str__(self) -> str:
         first, second = (
@@ -64,7 +64,7 @@ class Conflict:
 
 
 def token_ids(task: Task) -> Ids:
-    """int64 [N, n]: each distinct token's number, in the order in which tokens first appear.
+    """Number the distinct tokens in the order in which they first appear: int64 [N, n].
 
     >>> from byheart.tasks import NextToken
     >>> token_ids(NextToken(vectors=[[[0.5], [0.0]], [[-0.0], [2.0]]], labels=[0, 1]))
@@ -76,7 +76,7 @@ def token_ids(task: Task) -> Ids:
 
 
 def permuted_twins(task: Task) -> Twins | None:
-    """The first example that is a permutation of an earlier one (or equal to it), and that one; ``None`` if none is.
+    """Return the first example that is a permutation of an earlier one, and that one; None if there is none.
 
     >>> from byheart.tasks import NextToken
     >>> permuted_twins(NextToken(tokens=[[0, 1], [2, 2], [1, 0]], labels=[0, 0, 0]))
@@ -91,7 +91,7 @@ def permuted_twins(task: Task) -> Twins | None:
 
 
 def prefixes(task: Task) -> Ids:
-    """int64 [N, n]: numbers that are equal where sequences have the same tokens up to there, in the same order.
+    """Number the prefixes of all sequences: int64 [N, n], equal numbers for equal tokens up to that place.
 
     >>> from byheart.tasks import NextToken
     >>> prefixes(NextToken(tokens=[[0, 1], [0, 2], [0, 1]], labels=[0, 0, 0]))
@@ -110,7 +110,7 @@ def prefixes(task: Task) -> Ids:
 
 
 def causal_conflict(task: SeqToSeq) -> Conflict | None:
-    """The first place whose label differs from that of an earlier place with the same tokens up to it.
+    """Return the first place whose label differs from that of an earlier place with the same tokens up to it.
 
     >>> from byheart.tasks import SeqToSeq
     >>> print(causal_conflict(SeqToSeq(tokens=[[0, 1], [0, 2]], labels=[[1, 0], [2, 0]])))
@@ -129,11 +129,11 @@ def causal_conflict(task: SeqToSeq) -> Conflict | None:
 
 
 def conflict(task: Task, *, positions: bool) -> Conflict | None:
-    """The first place whose answer differs from that of an earlier place that looks the same; ``None`` if none does.
+    """Return the first place whose answer differs from that of an earlier place that looks the same, or None.
 
-    With ``positions``, examples look the same if they are equal, without, if they are permutations of each other. In a
-    sequence-to-sequence task it is the tokens that are compared: with ``positions``, at the same position of equal
-    sequences; without, equal tokens of sequences that are permutations of each other, or of one sequence.
+    With ``positions``, examples look the same if they are equal; without, if they are permutations of each other. In a
+    sequence-to-sequence task, tokens are compared: with ``positions``, at the same position of equal sequences;
+    without, equal tokens of sequences that are permutations of each other, or of one sequence.
 
     >>> from byheart.tasks import NextToken
     >>> task = NextToken(tokens=[[0, 1], [1, 0]], labels=[4, 5])
@@ -173,7 +173,7 @@ def _conflict_of_tokens(task: SeqToSeq, firsts: Ids, positions: bool) -> Conflic
 
 
 def first_equal(task: Task, *, positions: bool) -> Ids:
-    """int64 [N]: for each example the first that is equal to it, or, without ``positions``, a permutation of it.
+    """Return for each example the first equal one, or without ``positions`` the first permutation of it: int64 [N].
 
     >>> from byheart.tasks import NextToken
     >>> first_equal(NextToken(tokens=[[0, 1], [2, 2], [1, 0]], labels=[0, 0, 0]), positions=False)
@@ -187,5 +187,5 @@ def first_equal(task: Task, *, positions: bool) -> Ids:
 
 
 def _comparable(task: Task) -> Ids:
-    """int64 [N, n]: numbers that are equal where tokens are."""
+    """Return ids of the tokens, or the numbers of distinct vectors: int64 [N, n]."""
     return token_ids(task) if task.tokens is None else task.tokens

@@ -1,8 +1,7 @@
-"""Contexts: the questions that a model must answer to recite, and what it must answer.
+"""Contexts: the questions that a model must answer to recite a text, and their answers.
 
-A context is the last ``window`` tokens of a sequence up to some place. Where the sequence has only begun, what is
-missing counts as a symbol of its own. Contexts are compared exactly, never by a hash (:mod:`.alike`).
-"""
+A context is the last ``window`` tokens of a sequence up to some place. Near the start of the sequence, the missing
+tokens count as a symbol of their own. Contexts are compared exactly, never by a hash (:mod:`.equal_contexts`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,47 +19,48 @@ from byheart.tasks.task import Questions
 from byheart.tasks.tokenizers import Tokens
 
 MISSING = -1
-"""Stands for what lies before the start of a sequence."""
+"""The token before the start of a sequence."""
 MANY_LABELS = 1 << 22
-"""Labels that are counted in a table: 32 MiB."""
+"""Largest number of labels that are counted in a table, of 32 MiB."""
 SOME = 1 << 20
-"""Sequences that are looked at together."""
+"""Number of sequences that are processed together."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contexts(Questions):
-    """N distinct contexts and what follows each."""
+    """N distinct contexts and the label that follows each."""
 
     kind = "contexts"
     tokens: npt.NDArray[Any]
-    """[T]: all sequences, one after the other; integers without a sign, as narrow as hold them."""
+    """[T]: all sequences, one after the other, in the narrowest unsigned type."""
     starts: Ids
-    """int64 [S + 1]: where in ``tokens`` each sequence begins, and T."""
+    """int64 [S + 1]: index in ``tokens`` at which each sequence begins, and T."""
     places: npt.NDArray[Any]
-    """[N]: where in ``tokens`` each context ends: the first place where it does, increasing; int32, if T fits."""
+    """[N]: index in ``tokens`` at which each context first ends, increasing; int32 if T fits."""
     labels: npt.NDArray[Any]
-    """[N]: what follows each context, in [0, ``label_count``); integers without a sign, as narrow as hold them."""
+    """[N]: label that follows each context, in [0, ``label_count``), in the narrowest unsigned type."""
     again: npt.NDArray[Any]
-    """[2, k]: where in ``tokens``, increasing, a context ends once more, and which of the N that is; as ``places``."""
+    """[2, k]: indices in ``tokens``, increasing, at which a context ends again, and the number of that context."""
     window: int
-    """How many tokens a context has, those before the start of its sequence included."""
+    """Number of tokens of a context, including those before the start of its sequence."""
     vocab: int
-    """ω: how many token ids there are, used or not."""
+    """ω: number of token ids, used or not."""
     label_count: int
-    """C: how many labels there are, used or not."""
+    """C: number of labels, used or not."""
     prompts: Sequence[int] | Ids
-    """For each sequence how many of its first tokens must be given, so that all that follows is determined."""
+    """For each sequence, the number of its first tokens that must be given so that the rest is determined."""
     end: int | None
-    """The label that says that a text is over; ``None`` if there is none."""
+    """The label that ends a text; ``None`` if there is none."""
     names: tuple[str, ...] = ()
-    """What the sequences are called, if they are texts; "" for a fact, which has a prompt instead. The fingerprint
-    does not cover it."""
+    """Names of the sequences, if they are texts; "" for a fact, which has a prompt instead. The fingerprint does not
+    cover them.
+    """
     origins: Sequence[str] = ()
-    """Where each sequence comes from, if they are facts: "facts.csv line 3". The fingerprint does not cover it."""
+    """Source of each sequence, if they are facts: "facts.csv line 3". The fingerprint does not cover it."""
     edited: int = 0
-    """How many answers are not those of the texts or the task, but were changed afterwards."""
+    """Number of answers that were changed afterwards."""
     edited_places: int = 0
-    """In how many places of the texts, or examples of the task, these are asked for."""
+    """Number of places of the texts, or examples of the task, whose answers were changed."""
 
     def __post_init__(self) -> None:
         for array in (self.tokens, self.starts, self.places, self.labels, self.again):
@@ -70,7 +70,7 @@ class Contexts(Questions):
         return len(self.places)
 
     def windows(self, index: slice | Ids) -> Tokens:
-        """The contexts ``index`` as rows: int32 [k, ``window``], with -1 for tokens before the start of a sequence."""
+        """Return the contexts ``index`` as rows: int32 [k, ``window``], with -1 for tokens before a sequence."""
         places = self.places[index]
         starts = self.starts[np.searchsorted(self.starts, places, side="right") - 1]
         seen = places[:, None] + np.arange(1 - self.window, 1)
@@ -90,52 +90,52 @@ class Contexts(Questions):
 
     @property
     def stands_for(self) -> int:
-        """How many places of the texts, or examples of the task, ask one of the questions."""
+        """Number of places of the texts, or examples of the task, that ask one of the questions."""
         return len(self) + int(self.again.shape[1])
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest sequence."""
+        """Number of tokens of the longest sequence."""
         return longest(self.starts)
 
     @property
     def all_places(self) -> npt.NDArray[Any]:
-        """Where anything is asked, for the first time or again: increasing."""
+        """Indices in ``tokens`` at which any question is asked, increasing."""
         if not self.again.size:
             return self.places
-        found = allocate(self.stands_for, self.places.dtype)
-        found[: len(self)], found[len(self) :] = self.places, self.again[0]
-        found.sort()
-        return found
+        places = allocate(self.stands_for, self.places.dtype)
+        places[: len(self)], places[len(self) :] = self.places, self.again[0]
+        places.sort()
+        return places
 
     def questions_at(self, places: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Which question is asked at each of the ``places`` [K] of ``tokens``, as ``places``; -1 where none is."""
-        wanted = np.asarray(places, self.places.dtype)
-        found, first = allocate(len(wanted), wanted.dtype), 0
-        for part in chunks(wanted):
-            found[first : first + len(part)] = self._asked(part)
+        """Return the number of the question at each of the ``places`` [K] of ``tokens``; -1 for no question."""
+        indices = np.asarray(places, self.places.dtype)
+        questions, first = allocate(len(indices), indices.dtype), 0
+        for part in chunks(indices):
+            questions[first : first + len(part)] = self._questions_among(part)
             first += len(part)
-        return found
+        return questions
 
-    def _asked(self, wanted: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        found = np.full_like(wanted, -1)
-        for known, numbers in ((self.places, None), (self.again[0], self.again[1])):
-            if len(known):
-                index = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-                there = known[index] == wanted
-                found[there] = index[there] if numbers is None else numbers[index[there]]
-        return found
+    def _questions_among(self, places: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        questions = np.full_like(places, -1)
+        for indices, numbers in ((self.places, None), (self.again[0], self.again[1])):
+            if len(indices):
+                index = np.minimum(np.searchsorted(indices, places), len(indices) - 1)
+                there = indices[index] == places
+                questions[there] = index[there] if numbers is None else numbers[index[there]]
+        return questions
 
     def where(self, place: int) -> str:
-        """What is asked at a place of ``tokens``: of which fact, and how much of it was said; nothing if of none."""
+        """Describe a place of ``tokens``: its fact, and the number of tokens of the completion before it."""
         if not self.origins:
             return ""
         number = int(np.searchsorted(self.starts, place, side="right")) - 1
-        said = place + 1 - int(self.starts[number]) - int(self.prompts[number])
-        return f"{self.origins[number]}, after the prompt" + f" and {said} tokens of the completion" * (said > 0)
+        spoken = place + 1 - int(self.starts[number]) - int(self.prompts[number])
+        return f"{self.origins[number]}, after the prompt" + f" and {spoken} tokens of the completion" * (spoken > 0)
 
     def with_answers(self, answers: npt.ArrayLike) -> "Contexts":
-        """The same contexts with other labels."""
+        """Return the same contexts with other labels."""
         return replace(self, labels=narrow(np.asarray(answers), self.label_count - 1))
 
     @property
@@ -150,7 +150,7 @@ class Contexts(Questions):
 
     @property
     def completions(self) -> list[int]:
-        """How many tokens the completion of every fact has."""
+        """Number of tokens of the completion of every fact."""
         if not self.names:
             return []
         lengths: Ids = np.diff(self.starts) - np.asarray(self.prompts)
@@ -158,7 +158,7 @@ class Contexts(Questions):
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What is worth noting beside a network that answers the questions: how to talk to it."""
+        """Notes for the config.json of a network that answers the questions: how to prompt it."""
         notes: dict[str, Any] = {"window": self.window, "end": self.end, "bits": self.order0_bits}
         if completions := self.completions:
             notes["facts"] = {"count": len(completions), "longest": max(completions)}
@@ -166,7 +166,7 @@ class Contexts(Questions):
 
     @property
     def order0_bits(self) -> float:
-        """N times the empirical entropy of the labels, in bits: what they take if contexts tell nothing about them."""
+        """N times the empirical entropy of the labels, in bits: their size if contexts tell nothing about them."""
         few = self.label_count <= MANY_LABELS
         times = count_ids(self.labels) if few else np.unique(self.labels, return_counts=True)[1]
         times = times[times > 0]
@@ -174,16 +174,16 @@ class Contexts(Questions):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A sha256 over all sequences and what is asked in them, in whatever order they come."""
+        """A sha256 of all sequences and their questions and answers, in any order."""
         return in_any_order(self)
 
     def is_named(self, fingerprint: str) -> bool:
-        """Whether a certificate with this fingerprint is about these questions; one of 0.1.0 depends on their order."""
+        """Return True if a certificate's fingerprint is that of these questions. Those of 0.1.0 depend on the order."""
         return fingerprint == self.fingerprint or fingerprint == in_order(self)
 
 
 def longest(starts: Ids) -> int:
-    """Of sequences that begin at ``starts[:-1]``, the last one ending at ``starts[-1]``, how long the longest is.
+    """Return the length of the longest sequence. They begin at ``starts[:-1]``; the last one ends at ``starts[-1]``.
 
     >>> longest(np.array([0, 2, 7, 8]))
     5

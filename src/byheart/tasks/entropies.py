@@ -1,13 +1,13 @@
-"""How many bits answers hold: by how often each occurs, given the tokens before it, and as compressors write them.
+"""Measure the information in answers, in bits: by frequency, given the tokens before them, and as compressed files.
 
-- *Order 0* is N times the empirical entropy of the answers: what they take if the contexts tell nothing about them.
+- *Order 0* is N times the empirical entropy of the answers: their size if the contexts tell nothing about them.
 - *Given the last k tokens* it is their empirical conditional entropy, also in bits of all N. It falls as k grows, to 0
-  at the window, in which no context has two answers: not because there is nothing to hold, but because what is counted
-  leaves out the table of contexts that one would have to know. With contexts that occur once it is far too low.
-- *Compressors* write texts as they are, or a task's answers in the order of its examples: a description of all there
-  is, contexts included, and so an upper bound of what has to be known, by a program that Python brings along.
+  at the window, in which no context has two answers. That does not mean that there is nothing to store: the count
+  leaves out the table of contexts, which must be known too. For contexts that occur once it is far too low.
+- *Compressors* write texts as they are, or a task's answers in the order of its examples. Together with Python's
+  decompressor, the file describes everything, contexts included, so its size is an upper bound.
 
-Exact: counts are integers; logarithms and sums are floats. Sizes of compressed data depend on the libraries' versions.
+Counts are exact integers; logarithms and sums are floats. Compressed sizes depend on the libraries' versions.
 """
 
 import bz2
@@ -24,31 +24,31 @@ from byheart.tasks.arrays import Ids
 from byheart.tasks.contexts import Contexts
 
 LONGEST = 3
-"""Tokens before the answer, at most: with more, most contexts of a text occur once."""
+"""Largest number of tokens before the answer. With more, most contexts of a text occur once."""
 LOGARITHM_MARGIN = 2.0**-44
-"""More than log N! in floats can be wrong, as a part of itself, and sums of what is smaller."""
+"""Bound on the relative error of log N! in floats, and of sums of smaller terms."""
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "zlib": lambda data: zlib.compress(data, 9),
     "bz2": bz2.compress,
     "lzma": lzma.compress,
 }
-"""Those of the standard library, as strong as zlib and bz2 get, and lzma as it is by default."""
+"""Compressors of the standard library: zlib and bz2 at their strongest, lzma with its defaults."""
 
 
 @dataclass(frozen=True)
 class Entropy:
-    """What all answers hold, by one way of counting."""
+    """Information in all answers, by one way of counting."""
 
     name: str
     bits: float
     compressor: bool = False
-    """Whether it is the size of something that a program can be given to get the answers back."""
+    """True for the size of a file from which a program can restore the answers."""
 
 
 def log2_arrangements(occurrences: Iterable[int]) -> float:
-    """log₂ of the number of orders in which answers that occur so many times each can stand: N! / ∏ n_c!.
+    """Return log₂ of N! / ∏ n_c!, the number of orders of N answers that occur n_c times each.
 
-    Lowered by more than floats can be wrong, so that it never claims too much.
+    The result is lowered by a bound on its rounding error, so it never claims too much.
 
     >>> round(2 ** log2_arrangements([2, 1, 1]))
     12
@@ -60,7 +60,7 @@ def log2_arrangements(occurrences: Iterable[int]) -> float:
 
 
 def conditional_entropies(contexts: Contexts) -> list[Entropy]:
-    """The answers given one token before them, two, …: as many as the window has, up to :data:`LONGEST`.
+    """Return the entropy of the answers given the last 1, 2, … tokens, up to the window and :data:`LONGEST`.
 
     >>> from byheart.tasks import NextToken
     >>> from byheart.tasks.windows import task_contexts
@@ -69,20 +69,20 @@ def conditional_entropies(contexts: Contexts) -> list[Entropy]:
     [('given the last token', 2.0), ('given the last 2 tokens', 0.0)]
     """
     starts = contexts.starts[np.searchsorted(contexts.starts, contexts.places, side="right") - 1]
-    seen = np.zeros(len(contexts), np.int64)
-    found = []
+    context_numbers = np.zeros(len(contexts), np.int64)
+    entropies = []
     for back in range(min(LONGEST, contexts.window)):
         places = contexts.places - back
         tokens = np.where(places >= starts, contexts.tokens[np.maximum(places, 0)].astype(np.int64), contexts.vocab)
-        seen = _numbered(seen * (contexts.vocab + 1) + tokens)
+        context_numbers = _numbered(context_numbers * (contexts.vocab + 1) + tokens)
         name = "given the last token" if back == 0 else f"given the last {back + 1} tokens"
-        both = _counts(seen * contexts.label_count + contexts.labels)
-        found.append(Entropy(name, max(0.0, _spread(_counts(seen)) - _spread(both))))
-    return found
+        both = _counts(context_numbers * contexts.label_count + contexts.labels)
+        entropies.append(Entropy(name, max(0.0, _spread(_counts(context_numbers)) - _spread(both))))
+    return entropies
 
 
 def _numbered(keys: Ids) -> Ids:
-    """Small numbers in place of ``keys``, equal where they are."""
+    """Replace ``keys`` by small numbers that are equal where the keys are."""
     numbers: Ids = np.unique(keys, return_inverse=True)[1].astype(np.int64)
     return numbers
 
@@ -93,12 +93,12 @@ def _counts(keys: Ids) -> Ids:
 
 
 def _spread(times: Ids) -> float:
-    """Σ n log₂ n, which the bits of a distribution are less of: N log₂ N − Σ n log₂ n."""
+    """Return Σ n log₂ n. The bits of a distribution are N log₂ N − Σ n log₂ n."""
     return float((times * np.log2(times)).sum())
 
 
 def compressed_sizes(data: bytes) -> list[Entropy]:
-    """What the compressors make of ``data``.
+    """Return the size of ``data`` after each compressor.
 
     >>> [entropy.name for entropy in compressed_sizes(b"a" * 1000) if entropy.bits < 1000]
     ['zlib', 'bz2', 'lzma']
@@ -107,7 +107,7 @@ def compressed_sizes(data: bytes) -> list[Entropy]:
 
 
 def as_bytes(labels: NDArray[np.int64]) -> bytes:
-    """Answers one after the other, in as few bytes each as all of them fit into, for compressors.
+    """Return the answers as bytes for compressors, in the narrowest type that holds all of them.
 
     >>> as_bytes(np.array([1, 2, 300]))
     b'\\x01\\x00\\x02\\x00,\\x01'

@@ -1,15 +1,12 @@
-"""The compiled loops of :mod:`.alike`: which keys are equal, by tables that hold places. This module imports numba.
+"""Find equal contexts of sequences exactly, by doubling, in compiled loops. This module imports numba.
 
-A table has a slot for a place; equal keys are found by a hash and compared exactly, so the hash decides how long it
-takes and nothing else. It is salted, so that nobody can choose keys that collide. Where one table for all keys would
-be large, they are dealt with in ``parts``, by the hash.
+**Doubling.** As in the construction of suffix arrays, equal contexts get equal numbers. The number of the last 2w
+tokens at a place follows from the numbers of the last w tokens there and w places earlier. Nothing is sorted: pairs of
+numbers are looked up in tables. That takes 64 MiB of memory, and 9 bytes per token, in memory or on the disk.
 
-Which places of sequences have equal contexts: compared exactly, by doubling.
-
-As in the construction of suffix arrays, equal contexts get equal numbers, and the number of the last 2w tokens at a
-place follows from the numbers of the last w tokens there and w places earlier. Nothing is sorted: pairs of numbers are
-looked up in tables (:mod:`.doubling`). All in all that takes 64 MiB of memory, and 9 bytes for every token, which lie
-where there is room for them.
+**Tables.** A table has a slot per place. Equal keys are found by a hash and compared exactly, so the hash affects only
+the time. It is salted, so that nobody can choose keys that collide. If one table for all keys would be large, the keys
+are processed in ``parts``, chosen by the hash.
 """
 
 import secrets
@@ -25,12 +22,12 @@ from byheart.progress import Report
 from byheart.tasks.arrays import Ids, copy_as
 
 SHARED, EARLY, AGAIN = 1, 2, 4
-"""Flags of a place: others have its context too; its sequence begins too late to look back; others still have it."""
+"""Flags of a place: other places have its context; its sequence begins too late to look back; others still have it."""
 
 
 @jit
 def _mixed(key: Any) -> Any:
-    """The bits of a key, stirred (the finalizer of splitmix64)."""
+    """Mix the bits of a key (the finalizer of splitmix64)."""
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return key ^ (key >> np.uint64(31))
@@ -47,10 +44,10 @@ def mark_early(flags: Any, starts: Any, by: int) -> None:
 
 @jit
 def regroup(numbers: Any, by: int, flags: Any, fresh: Any, table: Any, parts: int, salt: Any) -> Any:
-    """Number contexts that are ``by`` tokens longer, into ``fresh``: by the first place that has each.
+    """Number contexts that are ``by`` tokens longer, into ``fresh``, by the first place that has each.
 
-    A context is told by the number that it had and that of the place ``by`` tokens earlier. How many are shared is
-    given back; −1 if a table was too small.
+    A context is identified by its old number and that of the place ``by`` tokens earlier. Return the number of shared
+    contexts, or −1 if a table was too small.
     """
     mask, most, shared = len(table) - 1, len(table) - len(table) // 8, 0
     for part in range(parts):
@@ -88,7 +85,7 @@ def regroup(numbers: Any, by: int, flags: Any, fresh: Any, table: Any, parts: in
 
 @jit
 def first_conflict(numbers: Any, flags: Any, kept: Any, answers: Any, first: Any) -> Any:
-    """The first kept place with another answer than the first one that has its context, after that one; or −1, −1."""
+    """Return the first kept place whose answer differs from that of an earlier one, after that one; or −1, −1."""
     first[:] = -1
     for place in range(len(numbers)):
         if flags[place] & SHARED and kept[place]:
@@ -102,7 +99,7 @@ def first_conflict(numbers: Any, flags: Any, kept: Any, answers: Any, first: Any
 
 @jit
 def count_questions(numbers: Any, kept: Any, first: Any) -> Any:
-    """How many contexts there are at the kept places, and how many of these."""
+    """Count the distinct contexts at the kept places, and these places."""
     first[:] = -1
     questions = places = 0
     for place in range(len(numbers)):
@@ -116,7 +113,7 @@ def count_questions(numbers: Any, kept: Any, first: Any) -> Any:
 
 @jit
 def list_questions(numbers: Any, kept: Any, first: Any, places: Any, again: Any) -> None:
-    """The first place of every context into ``places``; every other one, and which context that is, into ``again``."""
+    """List the first place of every context in ``places``; every other one with its context in ``again``."""
     question = repeated = 0
     first[:] = -1
     for place in range(len(numbers)):
@@ -134,9 +131,9 @@ def list_questions(numbers: Any, kept: Any, first: Any, places: Any, again: Any)
 
 @jit
 def first_rows(rows: Any, width: int, labels: Any, first: Any, table: Any, parts: int, salt: Any) -> Any:
-    """For each row the first that ends in the same ``width`` entries, into ``first``, until one has another label.
+    """Find for each row the first that ends in the same ``width`` entries, until one has another label.
 
-    How many endings there are is given back (−1 if a table was too small), and that row, or how many there are.
+    Return the number of endings (−1 if a table was too small), and that row, or the number of rows.
     """
     mask, most, endings, stop = len(table) - 1, len(table) - len(table) // 8, 0, len(rows)
     begin = rows.shape[1] - width
@@ -176,35 +173,35 @@ def first_rows(rows: Any, width: int, labels: Any, first: Any, table: Any, parts
 
 @jit
 def list_rows(first: Any, places: Any, again: Any) -> None:
-    """Rows that are the first of their ending into ``places``; all others, and which ending it is, into ``again``.
+    """List rows that are the first of their ending in ``places``; all repeated with their ending in ``again``.
 
-    ``first``, which says it of each row, is overwritten.
+    ``first`` holds the first row of each row's ending, and is overwritten.
     """
-    endings = others = 0
+    endings = repeated = 0
     for row in range(len(first)):
         if first[row] == row:
             places[endings] = row
             first[row] = -1 - endings
             endings += 1
         else:
-            again[0, others], again[1, others] = row, -1 - first[first[row]]
-            others += 1
+            again[0, repeated], again[1, repeated] = row, -1 - first[first[row]]
+            repeated += 1
 
 
 PART = 1 << 23
-"""Contexts that are looked up in a table at a time: its slots are twice as many."""
+"""Number of contexts that are looked up in one table, which has at least twice as many slots."""
 MANY = 1 << 21
-"""Tokens for which it takes so long that whoever waits wants to hear of it."""
+"""Number of tokens from which on progress is reported."""
 SALT = np.uint64(secrets.randbits(64))
-"""Of the tables' hash, in this process. What is found does not depend on it."""
+"""Salt of the tables' hash in this process. Results do not depend on it."""
 Places = npt.NDArray[np.int32]
 
 
 class Alike:
-    """Which places of sequences have equal contexts, while the window grows.
+    """Numbers of contexts, equal where contexts are equal, for a window that grows.
 
-    The number of a context is the first place that has it. Contexts that have become unlike all others stay so, and
-    are not looked at again.
+    The number of a context is the first place that has it. Contexts that differ from all others stay different, and are
+    skipped from then on.
     """
 
     def __init__(self, tokens: npt.NDArray[np.integer], starts: Ids, report: Report | None = None) -> None:
@@ -214,12 +211,12 @@ class Alike:
         self._flags = allocate(len(tokens), np.uint8)
         self._flags[:] = SHARED | EARLY
         self._shared = len(tokens)
-        """How many places there are whose contexts others have too."""
+        """Number of places whose context other places have too."""
         self.widen(0)
         self.width = 1
 
     def widen(self, by: int) -> None:
-        """Go on to contexts that are ``by`` tokens longer, ``by`` at most ``width``."""
+        """Extend all contexts by ``by`` tokens, at most ``width``."""
         if by:
             mark_early(self._flags, self._starts, by)
         for table, parts in _tables(self._shared):
@@ -232,28 +229,28 @@ class Alike:
         if self._report is not None and len(self._flags) > MANY:
             self._report(len(self._flags) - self._shared, len(self._flags), f"window of {self.width:,}")
 
-    def first_among(self, asked: Ids) -> Ids:
-        """For each of the places ``asked``, increasing, the first of them that has its context: int64 [k]."""
-        numbers, first = self._numbers[asked], self._fresh
-        first[numbers[::-1]] = asked[::-1]  # of several that go to one entry, the last one stays
-        found: Ids = first[numbers].astype(np.int64)
-        return found
+    def first_among(self, places: Ids) -> Ids:
+        """Return for each of the increasing ``places`` the first of them with the same context: int64 [k]."""
+        numbers, first = self._numbers[places], self._fresh
+        first[numbers[::-1]] = places[::-1]  # of several that go to one entry, the last one stays
+        firsts: Ids = first[numbers].astype(np.int64)
+        return firsts
 
     def conflict(self, kept: npt.NDArray[np.bool_], answers: npt.NDArray[np.integer]) -> tuple[int, int] | None:
-        """The first kept place with another answer than the first one that has its context, after that one."""
+        """Return the first kept place whose answer differs from that of an earlier one, after that one, or None."""
         first, second = first_conflict(self._numbers, self._flags, kept, answers, self._fresh)
         return None if second < 0 else (int(first), int(second))
 
     def questions(self, kept: npt.NDArray[np.bool_]) -> tuple[Places, Places]:
-        """The first kept place of every context, [N]; and every other one with the context's number below N, [2, k]."""
-        questions, asked = count_questions(self._numbers, kept, self._fresh)
-        places, again = allocate(questions, np.int32), allocate((2, asked - questions), np.int32)
+        """Return the first kept place of every context, [N], and all others with their context's number, [2, k]."""
+        questions, place_count = count_questions(self._numbers, kept, self._fresh)
+        places, again = allocate(questions, np.int32), allocate((2, place_count - questions), np.int32)
         list_questions(self._numbers, kept, self._fresh, places, again)
         return places, again
 
 
 class Rows:
-    """Which rows of a task end alike, in so many tokens, and ask for the same."""
+    """Rows of a task that end in the same ``width`` tokens."""
 
     def __init__(self, tokens: npt.NDArray[np.integer], labels: npt.NDArray[np.integer], width: int) -> None:
         first = allocate(len(tokens), np.int32)
@@ -262,17 +259,17 @@ class Rows:
             if endings >= 0:
                 break
         self.wrong = (int(first[wrong]), int(wrong)) if wrong < len(tokens) else None
-        """The first row with another label than one before it that ends alike, after that one."""
+        """First row whose label differs from that of an earlier row with the same ending, after that row; or None."""
         if self.wrong is None:
             self.places = allocate(endings, np.int32)
-            """The first row of every ending, [N]."""
+            """First row of every ending, [N]."""
             self.again = allocate((2, len(tokens) - endings), np.int32)
-            """Every other row, and the number of its ending below N: [2, k]."""
+            """All other rows, and the number of their ending below N: [2, k]."""
             list_rows(first, self.places, self.again)
 
 
 def _tables(keys: int) -> Iterator[tuple[Places, int]]:
-    """A table in which so many keys are looked up, one part of them after the other; a larger one, if it is full."""
+    """Yield tables for ``keys`` keys with the number of parts to process the keys in, each larger than the last."""
     slots, parts = 1 << (2 * min(keys, PART)).bit_length(), max(1, -(-keys // PART))
     while True:
         yield np.empty(slots, np.int32), parts

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from byheart.compiler.stock.layers import HEAD, ONE, Layer
 from byheart.compiler.stock.looking import POSITIONS, REACH, THETA, distances, look_back
+from byheart.compiler.stock.units import HEAD, ONE, Layer
 
 
 @pytest.mark.parametrize("distance", [0, 1, 2, 5, 32, 333, REACH])

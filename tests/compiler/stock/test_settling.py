@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from byheart.compiler.codes import make_code
-from byheart.compiler.experts.qwen import ExpertSizes
-from byheart.compiler.sizes import Unsolvable
+from byheart.compiler.rectangular.dimensions import Unsolvable
 from byheart.compiler.stock import settling
 from byheart.compiler.stock.address import Addresses, addresses
-from byheart.compiler.stock.hashing import CARRIED, draw, hashed
+from byheart.compiler.stock.dimensions import BITS, CODES, DOWN, GATE, SPARE, UP, StockSizes
+from byheart.compiler.stock.experts import ExpertSizes
+from byheart.compiler.stock.front import CARRIED, draw, hashed
 from byheart.compiler.stock.looking import distances
 from byheart.compiler.stock.settling import Crowds, Moving, contradicting, settled
-from byheart.compiler.stock.sizes import BITS, CODES, DOWN, GATE, SPARE, UP, StockSizes
 from byheart.tasks import random_next_token
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.texts import Text

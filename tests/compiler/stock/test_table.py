@@ -5,11 +5,10 @@ import pytest
 import torch
 from torch.nn.functional import linear, silu
 
-from byheart.compiler.experts.qwen import Experts, ExpertSizes
-from byheart.compiler.stock.features import Features
-from byheart.compiler.stock.layers import HUGE, ONE, Layer, norm, ones
-from byheart.compiler.stock.sizes import CODES, DOWN, GATE, LANES, REACH, UP, _grids
+from byheart.compiler.stock.dimensions import CODES, DOWN, GATE, LANES, REACH, UP, _grids
+from byheart.compiler.stock.experts import Experts, ExpertSizes
 from byheart.compiler.stock.spread import SQUARE, powers, spread
+from byheart.compiler.stock.stream_map import Features
 from byheart.compiler.stock.table import (
     ALPHA,
     BIG,
@@ -23,7 +22,8 @@ from byheart.compiler.stock.table import (
     negative,
     swiglus,
 )
-from byheart.compiler.uniform.llama import LayerSizes, Uniform
+from byheart.compiler.stock.uniform import LayerSizes, Uniform
+from byheart.compiler.stock.units import HUGE, ONE, Layer, norm, ones
 
 SIZES = ExpertSizes(48, (7, 7), (9, 5), 92, 3, 15, 15)
 LAYERS = LayerSizes(48, (7, 7), (9, 5), 92, 3, 92, 10)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import byheart
 from byheart.compiler import CompilerSettings
-from byheart.compiler.sizes import WORDS
+from byheart.compiler.rectangular.dimensions import WORDS
 from byheart.networks.transformer import GatedBlocks, Spec, WindowAttention
 from byheart.networks.transformer import generate as speaking
 from byheart.networks.transformer.answers import answers

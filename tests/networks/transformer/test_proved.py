@@ -16,7 +16,7 @@ import byheart
 from byheart.certificates import judge
 from byheart.certificates.judges import stretches
 from byheart.compiler import CompilerSettings
-from byheart.compiler.sizes import WORDS
+from byheart.compiler.rectangular.dimensions import WORDS
 from byheart.networks.transformer import GatedBlocks, Spec, WindowAttention, forced
 from byheart.networks.transformer.answers import Answers, answers
 from byheart.networks.transformer.module import Transformer

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiler.codes import Code
-from byheart.compiler.stock.hashing import GRAIN
-from byheart.compiler.stock.sizes import BITS, DOWN, GATE, GROUPS, LANES, StockSizes, placed
+from byheart.compiler.stock.dimensions import BITS, DOWN, GATE, GROUPS, LANES, StockSizes, placed
+from byheart.compiler.stock.front import GRAIN
 
 if TYPE_CHECKING:
     from byheart.compiler.stock.crowding import Shelving

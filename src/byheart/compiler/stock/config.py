@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from byheart.compiler.stock.layers import HEAD
 from byheart.compiler.stock.looking import POSITIONS, THETA
 from byheart.compiler.stock.tokens import Tokens
+from byheart.compiler.stock.units import HEAD
 
 
 def shared(*, width: int, units: int, layers: int, tokens: Tokens) -> dict[str, Any]:

@@ -12,7 +12,7 @@ turn takes less than 2.7·10⁻⁵·A off it, and it is above all others, which 
 
 import math
 
-from byheart.compiler.stock.layers import ONE, Layer
+from byheart.compiler.stock.units import ONE, Layer
 
 POSITIONS = 1 << 18
 SLOW = 1e-5

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from byheart.compiler.stock.sizes import (
+from byheart.compiler.stock.dimensions import (
     BITS,
     LEAST_ROWS,
     MANY,

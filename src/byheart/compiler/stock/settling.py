@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiler.codes import Code
-from byheart.compiler.sizes import Unsolvable
+from byheart.compiler.rectangular.dimensions import Unsolvable
 from byheart.compiler.stock.address import Addresses, addresses, shelving, stride_of
-from byheart.compiler.stock.hashing import CARRIED, GRAIN, Hash, draw, draw_codes, hashed
+from byheart.compiler.stock.dimensions import BITS, CODES, GROUPS, LANES, SPARE, StockSizes
+from byheart.compiler.stock.front import CARRIED, GRAIN, Hash, draw, draw_codes, hashed
 from byheart.compiler.stock.looking import distances
-from byheart.compiler.stock.sizes import BITS, CODES, GROUPS, LANES, SPARE, StockSizes
 from byheart.tasks.contexts import MISSING, Contexts
 
 Integers = NDArray[np.int64]

@@ -16,11 +16,11 @@ right. All are integers times 2⁻²¹, and positive.
 from dataclasses import dataclass
 
 from byheart.compiler.stock.address import ABOVE, BELOW
-from byheart.compiler.stock.features import PRESET, Features
-from byheart.compiler.stock.hashing import GRAIN
-from byheart.compiler.stock.layers import HEAD, ON, ONE, ROUND, Layer, Weights
-from byheart.compiler.stock.sizes import BITS, GATE, LANES, UP, StockSizes, places
+from byheart.compiler.stock.dimensions import BITS, GATE, LANES, UP, StockSizes, places
+from byheart.compiler.stock.front import GRAIN
+from byheart.compiler.stock.stream_map import PRESET, Features
 from byheart.compiler.stock.table import FOUND, POISON, UP_UNIT
+from byheart.compiler.stock.units import HEAD, ON, ONE, ROUND, Layer, Weights
 
 TEMPORARY = 2.0**-30
 SQUARE = 16.0

@@ -44,9 +44,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.compiler.stock.features import Features
-from byheart.compiler.stock.layers import ONE
-from byheart.compiler.stock.sizes import LANES, StockSizes, counts
+from byheart.compiler.stock.dimensions import LANES, StockSizes, counts
+from byheart.compiler.stock.stream_map import Features
+from byheart.compiler.stock.units import ONE
 
 BIG = 400_000
 ALPHA, TAU = 2.0**22, 2.0**24

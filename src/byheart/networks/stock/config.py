@@ -8,40 +8,42 @@ transformers is not asked.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from byheart.errors import BadInput
-from byheart.networks.rules import MOST, SIZE, TEXT, TOKEN, TOKENS, Rule, check, number, one_of, whole
+from byheart.files.decoding import Such, Within
+from byheart.networks.rules import FRACTION, MOST, SIZE, TOKEN, TOKENS, Rule, check, one_of
 
 Sizes = dict[str, tuple[int, ...]]
 
 
-def _is_plain_rope(value: object) -> bool:
-    known = {"rope_type": one_of("default"), "rope_theta": _THETA}
-    return isinstance(value, dict) and all(key in known and known[key][0](item) for key, item in value.items())
+_THETA = Annotated[float, Within(1.0, 1e30)]
 
 
-_THETA = number(1.0, 1e30)
-_ROPE: Rule = (_is_plain_rope, "rope_type default and rope_theta")
-_LAYERS: Rule = (
-    lambda value: isinstance(value, list) and all(type(item) is int and item >= 0 for item in value),
-    "numbers of layers",
-)
-_PLAIN: Rule = (
-    lambda value: value is None or (isinstance(value, list) and all(item == "full_attention" for item in value)),
-    "full_attention in all layers",
-)
-_FORMAT: Rule = (
-    one_of("float32", None)[0],
-    '"float32" or null: transformers would load it in that format, and run another network than is checked here',
-)
+@dataclass(frozen=True)
+class _PlainRope:
+    """The rotary positions that are known: without scaling."""
+
+    rope_type: Literal["default"] = "default"
+    rope_theta: _THETA = 1e4
+
+
+_LAYERS = list[Annotated[int, Such(lambda value: value >= 0, "the number of a layer")]]
+_PLAIN = list[Literal["full_attention"]] | None
+_FORMAT = Annotated[
+    Any,
+    Such(
+        lambda value: value in ("float32", None),
+        '"float32" or null: transformers would load it in that format, and run another network than is checked here',
+    ),
+]
 _MATTERS: dict[str, Rule] = {
     **dict.fromkeys(("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"), SIZE),
     **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "head_dim"), SIZE),
     "hidden_act": one_of("silu"),
-    "max_position_embeddings": whole(1, 1 << 31),
-    "rms_norm_eps": number(0.0, 1.0),
-    "rope_parameters": _ROPE,
+    "max_position_embeddings": Annotated[int, Within(1, 1 << 31)],
+    "rms_norm_eps": FRACTION,
+    "rope_parameters": _PlainRope,
     "rope_theta": _THETA,
     "rope_scaling": one_of(None),
     "tie_word_embeddings": one_of(False, True),
@@ -54,8 +56,8 @@ _BESIDE: dict[str, Rule] = {
     **dict.fromkeys(("dtype", "torch_dtype"), _FORMAT),
     "attn_implementation": one_of("eager", "sdpa", None),
     "use_cache": one_of(False, True),
-    "initializer_range": number(0.0, 1.0),
-    **dict.fromkeys(("transformers_version", "_name_or_path"), TEXT),
+    "initializer_range": FRACTION,
+    **dict.fromkeys(("transformers_version", "_name_or_path"), str),
 }
 """What may stand there too, and changes no logit in the values that are allowed."""
 _NEEDED = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
@@ -183,14 +185,18 @@ _QWEN2_MOE = StockArchitecture(
     "Qwen2Moe",
     {
         **dict.fromkeys(("num_experts", "num_experts_per_tok", "moe_intermediate_size"), SIZE),
-        "shared_expert_intermediate_size": whole(0, MOST),
+        "shared_expert_intermediate_size": Annotated[int, Within(0, MOST)],
         "norm_topk_prob": one_of(False, True),
         "mlp_only_layers": _LAYERS,
         "decoder_sparse_step": one_of(1),
         **dict.fromkeys(("qkv_bias", "use_sliding_window", "output_router_logits"), one_of(False)),
         "layer_types": _PLAIN,
     },
-    {"sliding_window": one_of(None, 0), "max_window_layers": whole(0, MOST), "router_aux_loss_coef": number(0.0, 1.0)},
+    {
+        "sliding_window": one_of(None, 0),
+        "max_window_layers": Annotated[int, Within(0, MOST)],
+        "router_aux_loss_coef": FRACTION,
+    },
     (
         "num_key_value_heads",
         "num_experts",

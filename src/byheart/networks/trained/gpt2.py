@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from byheart.errors import BadInput
 from byheart.networks.folders import read_weights
-from byheart.networks.rules import ANYTHING, SIZE, TEXT, TOKEN, TOKENS, Rule, check, number, one_of
+from byheart.networks.rules import FRACTION, SIZE, TOKEN, TOKENS, Rule, check, one_of
 from byheart.networks.trained.gpt import EMBEDDING, POSITIONS, UNEMBEDDING, gpt_blocks
 from byheart.networks.trained.steps import AffineMap, Function, StepSequence
 from byheart.networks.trained.trained_network import BYTES_PER_BYTE, TrainedNetwork
@@ -27,12 +27,12 @@ ACTIVATIONS: dict[str, Function] = {
     "relu": "relu",
     "tanh": "tanh",
 }
-_FALSE, _FLAG, _SHARE = one_of(False), one_of(False, True), number(0.0, 1.0)
+_FALSE, _FLAG = one_of(False), one_of(False, True)
 _MATTERS: dict[str, Rule] = {
     **dict.fromkeys(("vocab_size", "n_positions", "n_embd", "n_layer", "n_head"), SIZE),
-    "n_inner": (lambda value: value is None or SIZE[0](value), "null or a whole number from 1 on"),
+    "n_inner": None | SIZE,
     "activation_function": one_of(*ACTIVATIONS),
-    "layer_norm_epsilon": _SHARE,
+    "layer_norm_epsilon": FRACTION,
     **dict.fromkeys(("scale_attn_weights", "tie_word_embeddings"), _FLAG),
     **dict.fromkeys(("scale_attn_by_inverse_layer_idx", "add_cross_attention", "is_encoder_decoder"), _FALSE),
     "quantization_config": one_of(None),
@@ -44,11 +44,13 @@ _BESIDE: dict[str, Rule] = {
     "architectures": one_of(["GPT2LMHeadModel"]),
     **dict.fromkeys(("bos_token_id", "pad_token_id"), TOKEN),
     "eos_token_id": TOKENS,
-    **dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop", "summary_first_dropout", "initializer_range"), _SHARE),
-    **dict.fromkeys(("n_ctx", "dtype", "torch_dtype", "attn_implementation", "task_specific_params"), ANYTHING),
-    **dict.fromkeys(("summary_activation", "summary_proj_to_labels", "summary_type", "summary_use_proj"), ANYTHING),
-    **dict.fromkeys(("use_cache", "gradient_checkpointing", "reorder_and_upcast_attn", "about"), ANYTHING),
-    **dict.fromkeys(("transformers_version", "_name_or_path"), TEXT),
+    **dict.fromkeys(
+        ("attn_pdrop", "embd_pdrop", "resid_pdrop", "summary_first_dropout", "initializer_range"), FRACTION
+    ),
+    **dict.fromkeys(("n_ctx", "dtype", "torch_dtype", "attn_implementation", "task_specific_params"), Any),
+    **dict.fromkeys(("summary_activation", "summary_proj_to_labels", "summary_type", "summary_use_proj"), Any),
+    **dict.fromkeys(("use_cache", "gradient_checkpointing", "reorder_and_upcast_attn", "about"), Any),
+    **dict.fromkeys(("transformers_version", "_name_or_path"), str),
 }
 """What may stand there too, and changes nothing."""
 _NEEDED = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")

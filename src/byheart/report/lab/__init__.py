@@ -4,7 +4,7 @@ Rows are flat, config and metrics side by side, as ``Run.table`` gives them. Wha
 
 - *proved*: lower bounds that hold for the network of the row (Dana: columns lower_bound and previous_bound, over all ω²
   contexts; Mahdavi: H(min(n, d_h) − 1) + 1 examples, for generic inputs and n < d);
-- *published*: the papers' own numbers, :mod:`byheart.lab.published`;
+- *published*: the papers' own numbers, :mod:`byheart.papers.dana_2025.published`;
 - *fitted*: :mod:`byheart.lab.fits`; a fit that failed is named as failed and has no line;
 - *measured*: means over repetitions with their standard deviation.
 

@@ -19,8 +19,8 @@ from byheart.certificates import judge
 from byheart.compiler import CompilerSettings, compile
 from byheart.constructions import Built, build
 from byheart.errors import BadInput
-from byheart.lab.built import built
-from byheart.lab.capacity import plateaus
+from byheart.papers.built import built
+from byheart.papers.capacity.ladder import plateaus
 from byheart.progress import Report
 from byheart.report.page import Table
 from byheart.tasks import NextToken, random_next_token

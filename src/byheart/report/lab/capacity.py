@@ -8,7 +8,7 @@ from typing import Any
 
 from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
 from byheart.errors import BadInput
-from byheart.lab.capacity import CapacityEstimate, Tuning, held, plateaus, tunings
+from byheart.papers.capacity.ladder import CapacityEstimate, Tuning, held, plateaus, tunings
 from byheart.report.lab.beside import Beside
 from byheart.report.lab.series import (
     MEASURED,

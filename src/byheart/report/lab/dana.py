@@ -6,9 +6,9 @@ Left what the paper measured, with its numbers; right accuracy over all ω² con
 from pathlib import Path
 from typing import Any
 
-from byheart.lab.built import built
-from byheart.lab.published import beside, settings_of
 from byheart.lab.rows import is_number
+from byheart.papers.built import built
+from byheart.papers.dana_2025.published import beside, settings_of
 from byheart.report.lab.series import (
     BUILT,
     MEASURED,

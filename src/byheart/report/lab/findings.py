@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
-from byheart.lab.blocks import SaturationLine, axis_of, beyond_length, early, growth
-from byheart.lab.capacity import CapacityEstimate, Tuning, plateaus, tunings
 from byheart.lab.fits import Estimate
-from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED
-from byheart.lab.needed import examples_each, needed, needed_line, same_step
-from byheart.lab.published import beside
 from byheart.lab.rows import is_number
-from byheart.lab.widths import growth as width_growth
-from byheart.lab.widths import widths
+from byheart.papers.capacity.ladder import CapacityEstimate, Tuning, plateaus, tunings
+from byheart.papers.dana_2025.gaps import gaps
+from byheart.papers.dana_2025.published import beside
+from byheart.papers.madden_2024.widths import growth as width_growth
+from byheart.papers.madden_2024.widths import widths
+from byheart.papers.mahdavi_2024.blocks import SaturationLine, axis_of, beyond_length, early, growth
+from byheart.papers.mahdavi_2024.needed import examples_each, needed, needed_line, same_step
 from byheart.report.lab.dana import other_steps
 from byheart.report.lab.madden import law_told
 from byheart.report.lab.record import claims, summary

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from byheart.lab.fits import FamilyFit
-from byheart.lab.widths import WITHIN, Width, growth, widths
+from byheart.papers.madden_2024.widths import WITHIN, Width, growth, widths
 from byheart.report.lab.series import (
     MEASURED,
     PROVED,

@@ -9,8 +9,8 @@ import numpy as np
 
 from byheart.bounds import mahdavi_2024
 from byheart.errors import BadInput
-from byheart.lab.blocks import AXES, axis_of
-from byheart.lab.results import Presence
+from byheart.papers.mahdavi_2024.blocks import AXES, axis_of
+from byheart.papers.results import Presence
 from byheart.report.lab.series import (
     MEASURED,
     PROVED,

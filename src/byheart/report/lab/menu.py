@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from byheart.lab.capacity import tunings
+from byheart.papers.capacity.ladder import tunings
 from byheart.report.lab.beside import Beside
 from byheart.report.lab.capacity import draw_capacity, draw_tuning
 from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from byheart.lab import results
 from byheart.lab.fits import Estimate
-from byheart.lab.gaps import Gap, Gaps, gaps
 from byheart.lab.linear import SATURATED, FittedLine, line, unsaturated
-from byheart.lab.published import names, published
 from byheart.lab.rows import is_number
+from byheart.papers import results
+from byheart.papers.dana_2025.gaps import Gap, Gaps, gaps
+from byheart.papers.dana_2025.published import names, published
 from byheart.report.lab.series import PROVED_BEFORE, Rows, colours, heading, label, legend_below, one, values
 from byheart.report.lab.slopes import has_slopes, slopes_of
 from byheart.report.style import INK, QUIET, canvas, save_picture

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from byheart.lab import results
-from byheart.lab.built import built
-from byheart.lab.experiments import EXPERIMENTS
-from byheart.lab.experiments.madden_2024 import EXPERIMENTS as MADDEN_2024
-from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
-from byheart.lab.results import Presence
+from byheart.papers import results
+from byheart.papers.built import built
+from byheart.papers.experiments import EXPERIMENTS
+from byheart.papers.madden_2024.madden_experiments import EXPERIMENTS as MADDEN_2024
+from byheart.papers.mahdavi_2024.mahdavi_experiments import EXPERIMENTS as MAHDAVI_2024
+from byheart.papers.results import Presence
 from byheart.report.lab.beside import beside_in_words, beside_table, shipped_beside
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
 from byheart.report.lab.held import draw_held, held_of, spoken_of

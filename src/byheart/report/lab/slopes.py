@@ -9,8 +9,8 @@ import numpy as np
 from byheart.errors import BadInput
 from byheart.lab.fits import FORMULAS, Comparison, FamilyFit, compare, fit
 from byheart.lab.linear import SATURATED
-from byheart.lab.published import beside
 from byheart.lab.rows import is_number
+from byheart.papers.dana_2025.published import beside
 from byheart.report.lab.dana import other_steps
 from byheart.report.lab.series import (
     MEASURED,

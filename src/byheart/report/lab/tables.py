@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from byheart.lab.blocks import Beyond, SaturationLine, axis_of, beyond_length, growth, memorized
-from byheart.lab.capacity import held, plateaus
 from byheart.lab.crossing import crossing, probes_of
 from byheart.lab.fits import Comparison, compare
-from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED, unsaturated
-from byheart.lab.needed import NeededSize, needed
-from byheart.lab.published import beside, names
 from byheart.lab.quantiles import mean_interval
 from byheart.lab.rows import is_number
-from byheart.lab.widths import Width, widths
+from byheart.papers.capacity.ladder import held, plateaus
+from byheart.papers.dana_2025.gaps import gaps
+from byheart.papers.dana_2025.published import beside, names
+from byheart.papers.madden_2024.widths import Width, widths
+from byheart.papers.mahdavi_2024.blocks import Beyond, SaturationLine, axis_of, beyond_length, growth, memorized
+from byheart.papers.mahdavi_2024.needed import NeededSize, needed
 from byheart.report.lab.record import claims, interval_cells, point_cells, slopes
 from byheart.report.lab.series import Rows, values
 from byheart.report.lab.slopes import has_slopes, slopes_of

@@ -1,0 +1,1 @@
+"""Compile into a float Transformer whose sublayers are each as large as they need to be."""

@@ -1,0 +1,143 @@
+"""A network that knows when it does not know: a print of the whole context beside every label.
+
+Beside the label of a question, the table holds b = ``refuse`` bits of a second hash of its context, the *print*; the
+network works that out from the context too, with weights of their own, and compares. Where the two differ the answer is
+one more token, *unknown*. (Prints that do not fit beside a label, and whole contexts, are kept in a store:
+:mod:`.storing`.)
+
+- *Print*: one digit for every 10 bits, a sum of the window modulo a prime (:mod:`.front`).
+- *Comparing*: m = Σ |digit read − digit worked out|, an integer; two units a digit.
+- *Refusing*: Y ← −1 where m > 0. No label's code is below 0, and the line of unknown, −2·Y − 1, is above all others at
+  −1 and below the first label's, which is 0, from 0 on.
+
+The window is longer than every sequence of the questions, so that two contexts look the same only if they are the same
+from their very beginning. *What holds*: every question is answered (certified, like all answers). Another context finds
+bits of words that answer others, or of free ones, drawn at random: they are its own print with probability 2^−b *if
+the hash acts like a random function*, which is measured and not proved.
+"""
+
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.compiler.rectangular import front
+from byheart.compiler.rectangular.wiring import SHARP, Wiring
+from byheart.errors import BadInput
+from byheart.networks.transformer import GatedBlocks
+from byheart.networks.transformer.spec import Features
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.windows import MAX_WINDOW
+
+Refuse: TypeAlias = int | Literal["auto", "key"] | None
+DEFAULT = 20
+"""Bits of a print, if there is room for them."""
+MOST = 64
+"""Bits of a print."""
+DIGIT = 10
+"""Bits of one of its digits, at most."""
+
+
+def decided(refuse: Refuse, label_bits: int, word: int) -> int | Literal["key"] | None:
+    """The same with "auto" as a number; BadInput if it is none, or if there is no room for a print beside labels.
+
+    >>> decided("auto", 8, 24), decided("auto", 8, 53), decided("key", 8, 24), decided(None, 8, 24)
+    (16, 20, 'key', None)
+    """
+    if refuse is None or refuse == "key":
+        return refuse
+    room = word - label_bits
+    bits = min(DEFAULT, room) if refuse == "auto" else refuse
+    if bits == room == 0:
+        got = f"labels take {label_bits} bits of a word of {word}"
+        raise BadInput(f"refuse is 'auto', and {got}; expected a number of bits, key, or a wider --precision")
+    if type(bits) is not int or not 1 <= bits <= MOST:
+        raise BadInput(f"refuse is {refuse!r}; expected 1 to {MOST} bits, or key")
+    return bits
+
+
+def beside(refuse: int | Literal["key"] | None, label_bits: int, word: int) -> int:
+    """Bits of a print beside a label of so many, if there is room for all of them in a word; else 0.
+
+    >>> beside(16, 8, 24), beside(17, 8, 24), beside("key", 8, 24), beside(None, 8, 24)
+    (16, 0, 0, 0)
+    """
+    return refuse if isinstance(refuse, int) and refuse <= word - label_bits else 0
+
+
+def digits(bits: int) -> tuple[int, ...]:
+    """Bits of each digit of a print, the first one first.
+
+    >>> digits(0), digits(8), digits(21)
+    ((), (8,), (7, 7, 7))
+    """
+    count = -(-bits // DIGIT)
+    return tuple(bits * (k + 1) // count - bits * k // count for k in range(count))
+
+
+def moduli(bits: int) -> tuple[int, ...]:
+    """Of each digit, a prime that it leaves room for; different ones, so far as there are any.
+
+    >>> moduli(8), moduli(20), moduli(4)
+    ((251,), (1021, 1019), (13,))
+    """
+    found: list[int] = []
+    for width in digits(bits):
+        primes = [number for number in range(1 << width, 1, -1) if _is_prime(number)]
+        found.append(next((prime for prime in primes if prime not in found), primes[0]))
+    return tuple(found)
+
+
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % divisor for divisor in range(2, int(number**0.5) + 1))
+
+
+def joined(values: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """The prints [N] whose digits these are [N, digits].
+
+    >>> joined(np.array([[3, 1]]), 20).tolist()
+    [3073]
+    """
+    prints = np.zeros(len(values), np.int64)
+    for width, digit in zip(digits(bits), values.T, strict=True):
+        prints = (prints << width) + digit
+    return prints
+
+
+def whole(contexts: Contexts, window: int | None) -> Contexts:
+    """The same in a window that shows where a sequence begins, so that it is like no other; ``window``: as given.
+
+    ``contexts`` are in the largest window there is, or in that.
+    """
+    longest = contexts.longest
+    if longest >= (MAX_WINDOW if window is None else window):
+        got = f"the longest prompt with its completion has {longest:,} tokens, and to refuse others all are looked at"
+        fewer = f"fewer than {MAX_WINDOW:,}" if window is None else f"a --window of {longest + 1} or more, or none"
+        raise BadInput(f"{got}; expected {fewer}")
+    return replace(contexts, window=front.sees(longest + 1) if window is None else window)
+
+
+def add_check(wiring: Wiring, read: Features, found: Features, Y: Features) -> Features:
+    """Y where the digits that were read are those that were found in the context; −1 and zeros where one is not."""
+    (off,) = wiring.features(1)
+    pairs = tuple(feature for both in zip(read, found, strict=True) for feature in both)
+    compare = GatedBlocks("compare", "relu", pairs, (off,) * len(read), units=2, groups=len(read), bias=False)
+    wiring.add(compare, W_in=[[1.0, -1.0], [-1.0, 1.0]], W_out=1.0)
+    return add_known(wiring, (off,), Y)
+
+
+def add_known(wiring: Wiring, off: Features, Y: Features) -> Features:
+    """Y where ``off``, an integer, is 0; −1 and zeros where it is more."""
+    out, count = wiring.features(len(Y)), len(Y)
+    known = GatedBlocks("known", "sigmoid", off, out, units=count + 1, up="dense", up_reads=Y, up_bias=True)
+    sign = np.append(np.full(count, -1.0), 1.0)
+    wiring.add(
+        known,
+        W_gate=SHARP * sign[:, None],
+        b_gate=-SHARP / 2 * sign,
+        W_up=np.eye(count + 1, count),
+        b_up=np.eye(1, count + 1, count),
+        W_out=np.concatenate([np.eye(count), -np.eye(count, 1)], axis=1),
+    )
+    return out

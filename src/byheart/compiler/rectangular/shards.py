@@ -1,0 +1,246 @@
+"""Many tables behind one front: so compiling takes time in proportion to the questions, whatever their number.
+
+One table ends where its rows can no longer be numbered; wider rows make a wider band, and solving grows as N³. Here the
+last attention layer gives one more hash sum of the window, the *route*; the routes are cut into S intervals, and all
+questions of an interval are a *shard*, with a table of its own. Rows, columns and offset come from the other sums, the
+same for all shards; so front and reading exist once, and only W_out of the table S times (:class:`Mixture`).
+
+The work is made of four stages, each a function of plain data, so that whoever runs them may do so anywhere, in any
+order, and again:
+
+- :func:`map_piece`: some of the questions → records, sorted by route;
+- :func:`cut`: how many questions each route has → where shards begin, so that all are equally full;
+- :func:`solve_shard`: the records of one shard → its tensor, and what is to be noted of it;
+- :func:`join`: the tensors of all shards → the tensors of the network.
+
+A shard's tensor depends on its records as a set, on the recipe and on the shard's number, and on nothing else.
+
+Questions must be different, as those of ``Contexts`` are: the same question twice looks like one equation that depends
+on another. That the network answers right is for a certificate to show, which asks the network.
+
+This module imports numba; import it where it is needed.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.compiler.codes import Code
+from byheart.compiler.rectangular import front as fronts
+from byheart.compiler.rectangular import table
+from byheart.compiler.rectangular.address import hash_sums, places_of
+from byheart.compiler.rectangular.dimensions import TableSizes, Unsolvable
+from byheart.compiler.rectangular.lots import TURNS, cut_at, lot_tensors
+from byheart.compiler.rectangular.solve import TableEquations, solve, sort_questions
+from byheart.compiler.rectangular.wiring import Wiring
+from byheart.progress import Report
+from byheart.tasks.contexts import Contexts
+
+Integers = NDArray[np.int64]
+PIECE = 1 << 18
+"""Questions of a piece, where nobody says which."""
+BYTES = 64
+"""Memory that records take for every question, while they are sorted and put together."""
+FREE_BITS = 3
+"""So often a shard is solved with other free bits before all are drawn anew."""
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """What solving needs to know of some questions, 18 to 22 bytes each, sorted by route."""
+
+    route: NDArray[np.uint32]
+    """[N]"""
+    sums: NDArray[np.uint16]
+    """[N, sums]: all other sums of the hash."""
+    label: NDArray[np.int32]
+    """[N]"""
+
+    def __len__(self) -> int:
+        return len(self.route)
+
+    def between(self, first: int, last: int) -> "Records":
+        """Those whose routes are from ``first`` on, below ``last``."""
+        a, b = np.searchsorted(self.route, (first, last))
+        return Records(self.route[a:b], self.sums[a:b], self.label[a:b])
+
+    def arranged(self) -> "Records":
+        """The same in an order of their own, in whatever order pieces have brought them."""
+        order = np.lexsort((self.label, *self.sums.T, self.route))
+        return Records(self.route[order], self.sums[order], self.label[order])
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over all of them, in their order."""
+        digest = hashlib.sha256()
+        for part in (self.route, self.sums, self.label):
+            digest.update(np.ascontiguousarray(part).data)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is to be noted of a solved shard."""
+
+    shard: int
+    questions: int
+    turn: int
+    """How often its lots are turned."""
+    free_bits: int
+    """Which draw of the bits that no question asks for."""
+    records: str
+    """SHA-256 of the records."""
+    tensor: str
+    """SHA-256 of the tensor's bytes."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As a plain object."""
+        return asdict(self)
+
+
+def pieces(questions: int, size: int = PIECE) -> Iterator[slice]:
+    """All questions in pieces.
+
+    >>> list(pieces(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return (slice(first, min(first + size, questions)) for first in range(0, questions, size))
+
+
+Piece = tuple[NDArray[np.integer], Integers, Integers, Integers]
+"""Tokens, where sequences begin among them (and their number), where questions end, and the labels."""
+
+
+def piece_of(contexts: Contexts, part: slice) -> Piece:
+    """Some questions, with no more tokens than they look back to: of a text, a segment."""
+    ends, labels = contexts.places[part].astype(np.int64), contexts.labels[part].astype(np.int64)
+    sees = fronts.sees(contexts.window)
+    first, last = max(0, int(ends.min()) + 1 - sees), int(ends.max()) + 1
+    a, b = np.searchsorted(contexts.starts, (first, last), side="right")
+    # What a sequence that began before has there is out of sight for all that are asked.
+    starts = np.unique(np.concatenate([[first], contexts.starts[a:b], [last]])) - first
+    return contexts.tokens[first:last].astype(np.int32), starts, ends - first, labels
+
+
+def map_piece(
+    wiring: Wiring, sizes: TableSizes, tokens: NDArray[np.integer], starts: Integers, ends: Integers, labels: Integers
+) -> Records:
+    """The records of questions that end at ``ends`` of ``tokens``, whose sequences begin at ``starts[:-1]``."""
+    sums = hash_sums(wiring, sizes, tokens, starts, ends)
+    assert max(sizes.moduli[:-1]) <= 1 << 16, "wider tables have no shards"
+    order = np.argsort(sums[:, -1], kind="stable")
+    kept = sums[order]
+    return Records(kept[:, -1].astype(np.uint32), kept[:, :-1].astype(np.uint16), labels[order].astype(np.int32))
+
+
+def count_routes(records: Records, sizes: TableSizes) -> Integers:
+    """How many questions each route has: those of all pieces add up."""
+    return np.bincount(records.route, minlength=sizes.routes)
+
+
+class Piecewise(Protocol):
+    """The records of a piece, wherever they are."""
+
+    def between(self, first: int, last: int) -> Records:
+        """Those whose routes are from ``first`` on, below ``last``."""
+
+
+def cut(counts: Integers, shards: int) -> Integers:
+    """Where shards begin, and the end: [S + 1]. Equally full, or equally wide if the fullest is less full then.
+
+    Routes that many questions share cannot be divided.
+
+    >>> cut(np.array([1, 1, 4, 1, 1, 0]), 2).tolist(), cut(np.array([5, 0, 0, 0]), 2).tolist()
+    ([0, 3, 6], [0, 1, 4])
+    """
+    below = np.concatenate([[0], np.cumsum(counts)])
+    wide = len(counts) * np.arange(1, shards) // shards
+    ways = [np.concatenate([[0], way, [len(counts)]]) for way in (cut_at(counts, np.arange(1, shards) / shards), wide)]
+    return min(ways, key=lambda cuts: int(np.diff(below[cuts]).max()))
+
+
+def records_of(mapped: Iterable[Piecewise], cuts: Integers, shard: int) -> Records:
+    """The records of one shard, piece after piece, each sorted by route; :func:`solve_shard` arranges them."""
+    parts = [piece.between(int(cuts[shard]), int(cuts[shard + 1])) for piece in mapped]
+    route, sums, label = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("route", "sums", "label")
+    )
+    return Records(route, sums, label)
+
+
+def solve_shard(
+    records: Records,
+    sizes: TableSizes,
+    code: Code,
+    draw: Sequence[int],
+    shard: int,
+    precision: np.dtype[Any],
+    *,
+    turns: Sequence[int] = range(TURNS),
+    free_bits: int = 0,
+    report: Report | None = None,
+) -> tuple[NDArray[Any], Note]:
+    """The words of a shard as its tensor [2, 3·columns, rows]; raises Unsolvable if this front leaves it none.
+
+    Its lots, if it has any, are turned as often as one of ``turns`` says: the first that has a solution. ``free_bits``
+    is the first of the ways to fill the bits that no question asks for that are tried.
+    """
+    records = records.arranged()
+    given = records.sums.astype(np.int64), records.route.astype(np.int64)
+    sums, labels = np.column_stack(given) if sizes.stretches else given[0], records.label.astype(np.int64)
+    *before, last = turns if sizes.stretches else turns[:1]
+    for turn in (*before, last):
+        at = places_of(sums, sizes, turn)
+        questions = sort_questions(sizes, code, at.rows, at.columns, at.offset, at.kind, labels)
+        del at
+        try:
+            tensor, tried = _filled(questions, sizes, draw, shard, precision, free_bits, report)
+        except Unsolvable as failure:
+            if turn == last or sizes.hash_is_to_blame(failure.dependent):
+                raise
+            failure.with_traceback(None)  # which would hold the systems that were there when it was raised
+            continue
+        named = hashlib.sha256(tensor.data).hexdigest()
+        return tensor, Note(shard, len(records), turn, tried, records.fingerprint, named)
+    raise AssertionError("the last turn gives or raises")
+
+
+def _filled(
+    questions: TableEquations,
+    sizes: TableSizes,
+    draw: Sequence[int],
+    shard: int,
+    precision: np.dtype[Any],
+    free_bits: int,
+    report: Report | None,
+) -> tuple[NDArray[Any], int]:
+    """The tensor, and with which draw of free bits it was found."""
+    *before, last = range(free_bits, free_bits + FREE_BITS)
+    for tried in (*before, last):
+        try:
+            words = solve(questions, sizes, np.random.default_rng([*draw, tried, shard]), report=report)
+            return table.as_floats(words, sizes, precision), tried
+        except Unsolvable as failure:
+            if failure.dependent or tried == last:
+                raise
+    raise AssertionError("the last try gives or raises")
+
+
+def join(
+    front: dict[str, NDArray[Any]],
+    sizes: TableSizes,
+    counts: Integers,
+    cuts: Integers,
+    solved: Sequence[tuple[NDArray[Any], Note]],
+) -> dict[str, NDArray[Any]]:
+    """All tensors of the network: those of the front and the reading, the router, and every shard's."""
+    W, b = table.router(np.arange(sizes.shards + 1) if sizes.stretches else cuts)
+    like = front["table.W_in"].dtype
+    routed = {"table.W_route": W.astype(like), "table.b_route": b.astype(like)}
+    if sizes.stretches:
+        routed |= lot_tensors(front, sizes, counts, cuts, [note.turn for _, note in solved])
+    return {**front, **routed, **{table.shard_tensor(shard): tensor for shard, (tensor, _) in enumerate(solved)}}

@@ -1,0 +1,80 @@
+"""A hash of the window, from whose digits a question knows where to read (``address``).
+
+Every token has 13 random codes, odd multiples of 2⁻¹⁷ between −½ and ½. Layer after layer looks back by 1, 2, 4, …
+tokens and adds four of the codes that it finds there, times odd weights, to all of them; the sums are taken modulo 1.
+The sum of four odd numbers is even, so codes stay odd: none is ever 0 or ±½, and no digit below is a tie. All sums are
+multiples of 2⁻¹⁷ below 2⁷.
+
+A digit of m values (odd) is the integer next to m·code, from −(m − 1)/2 to (m − 1)/2.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.compiler.stock.dimensions import CODES
+from byheart.tasks.contexts import Contexts
+
+Integers = NDArray[np.int64]
+CARRIED = 4
+GRAIN = 17
+_LARGEST = 61
+_PORTION = 1 << 19
+
+
+@dataclass(frozen=True, eq=False)
+class Hash:
+    """Random numbers of one attempt."""
+
+    codes: Integers
+    """[vocab, CODES]: in units of 2⁻¹⁷."""
+    mixes: Integers
+    """[steps, CODES, CARRIED]."""
+
+
+def draw(vocab: int, steps: int, rng: np.random.Generator) -> Hash:
+    """New random numbers."""
+    mixes = 2 * rng.integers(-(_LARGEST + 1) // 2, (_LARGEST + 1) // 2, size=(steps, CODES, CARRIED)) + 1
+    return Hash(draw_codes(vocab, rng), mixes)
+
+
+def draw_codes(vocab: int, rng: np.random.Generator) -> Integers:
+    """The codes of some tokens, [vocab, CODES]."""
+    codes: Integers = 2 * rng.integers(-(1 << (GRAIN - 2)), 1 << (GRAIN - 2), size=(vocab, CODES)) + 1
+    return codes
+
+
+def hashed(contexts: Contexts, hashing: Hash, distances: list[int], first: int) -> Integers:
+    """The codes of every question after the last layer, [N, codes]; some sequences at a time."""
+    starts, places = contexts.starts, contexts.places
+    codes = np.empty((len(places), CODES), np.int64)
+    left = 0
+    while left < len(starts) - 1:
+        right = max(left + 1, int(np.searchsorted(starts, starts[left] + _PORTION, side="right")) - 1)
+        part = contexts.tokens[starts[left] : starts[right]].astype(np.int32)
+        tokens = np.insert(part, starts[left:right] - starts[left], first)
+        begins = starts[left:right] - starts[left] + np.arange(right - left)
+        some = slice(*np.searchsorted(places, (starts[left], starts[right])))
+        asked = places[some] - starts[left] + np.searchsorted(starts, places[some], side="right") - left
+        codes[some] = _codes_at(asked, tokens, begins, hashing, distances)
+        left = right
+    return codes
+
+
+def _codes_at(
+    asked: Integers, tokens: NDArray[np.int32], begins: Integers, hashing: Hash, distances: list[int]
+) -> Integers:
+    """The codes at some places of sequences; what is before a sequence is like its first token.
+
+    The first codes, which attention looks back at, are needed at all places; the others where they are asked for.
+    """
+    from byheart.compiler.stock.states import ask_back, look_back
+
+    state: Integers = hashing.codes[:, :CARRIED][tokens]
+    others: Integers = hashing.codes[:, CARRIED:][tokens[asked]]
+    earliest = np.repeat(begins, np.diff(begins, append=len(tokens)))
+    for distance, mix in zip(distances, hashing.mixes, strict=True):
+        ask_back(others, asked, state, earliest, distance, mix[CARRIED:], GRAIN)
+        look_back(state, earliest, distance, mix[:CARRIED], GRAIN)
+    return np.concatenate([state[asked], others], axis=1)

@@ -1,0 +1,1 @@
+"""Dana, Pydi & Chevaleyre 2025: how many associations attention-only Transformers memorize."""

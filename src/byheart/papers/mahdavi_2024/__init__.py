@@ -1,0 +1,1 @@
+"""Mahdavi, Liao & Thrampoulidis 2024: how many examples the heads of one attention layer memorize."""
