@@ -90,13 +90,15 @@ def last_bit(x: Array) -> Array:
     """
     mantissa, exponent = np.frexp(np.where(np.isfinite(x), x, 0.0))
     whole = (np.abs(mantissa) * 2.0**53).astype(np.int64)
-    return np.where(whole == 0, np.inf, np.ldexp((whole & -whole).astype(np.float64), exponent - 53))
+    last: Array = np.where(whole == 0, np.inf, np.ldexp((whole & -whole).astype(np.float64), exponent - 53))
+    return last
 
 
 def remainder(x: Array, unit: Array) -> Array:
     """Return x less a multiple of ``unit``, with the sign of x, without rounding; x where the unit is infinite."""
     finite = np.where(np.isfinite(unit), unit, 1.0)
-    return np.where(np.isfinite(unit), np.fmod(x, finite), x)
+    rest: Array = np.where(np.isfinite(unit), np.fmod(x, finite), x)
+    return rest
 
 
 def one_sided(low: Array, high: Array, axis: int) -> Array:
@@ -108,7 +110,8 @@ def one_sided(low: Array, high: Array, axis: int) -> Array:
     for side in (np.clip(high, 0, None), np.clip(-low, 0, None)):
         total = side.sum(axis=axis)
         sides.append(np.where((side > 0).sum(axis=axis) > 1, total / BELOW, total))
-    return np.maximum(*sides)
+    largest: Array = np.maximum(sides[0], sides[1])
+    return largest
 
 
 def times(a: Array, b: Array) -> Array:
@@ -225,8 +228,8 @@ class ContextFreeValues:
         if not self._fit(np.maximum(-lower, upper), grain).all():
             raise Unproved(f"{name}: a product may be rounded")
         least = np.minimum(grain.min(axis=2, initial=np.inf), last_bit(bias))
-        ends = (np.concatenate([part, bias[:, :, None]], axis=2) for part in (lower, upper))
-        if not self._fit(one_sided(*ends, axis=2), least).all():
+        terms = [np.concatenate([part, bias[:, :, None]], axis=2) for part in (lower, upper)]
+        if not self._fit(one_sided(terms[0], terms[1], axis=2), least).all():
             raise Unproved(f"{name}: a sum may be rounded")
         units = np.where(here, times(bits, np.broadcast_to(unit, W.shape)), np.inf).min(axis=2, initial=np.inf)
         shifts = np.concatenate([np.where(here, W * offset, 0.0), bias[:, :, None]], axis=2)
@@ -441,13 +444,11 @@ class ContextFreeValues:
             rows.setdefault(feature, []).append(row)
         for feature, parts in rows.items():
             before = self.of([feature])
-            every = Values(
-                *(np.append(old, new[parts]) for old, new in zip(before, values, strict=True))  # type: ignore[arg-type]
-            )
+            every = Values(*(np.append(old, new[parts]) for old, new in zip(before, values, strict=True)))
             low, high = _down(every.low), _up(every.high)
-            if len(parts) > 1:
-                if not self._fit(one_sided(every.low, every.high, axis=0), every.grain.min(initial=np.inf)).all():
-                    raise Unproved(f"{name}: a sum of several parts may be rounded")
+            total, least = one_sided(every.low, every.high, axis=0), every.grain.min(initial=np.inf)
+            if len(parts) > 1 and not self._fit(total, least).all():
+                raise Unproved(f"{name}: a sum of several parts may be rounded")
             if own and feature in own:
                 low, high = own[feature]
             unit, grain = float(every.unit.min()), float(every.grain.min())

@@ -1,16 +1,16 @@
-"""Does a network with a store of keys or prints answer any other context? A proof from its tensors and the user's facts.
+"""Does a network with a store of keys or prints answer any other context? A proof from its tensors and the facts.
 
-The network's last five sublayers are called number, store, entry, compare and known. Letters: row and column are the two
-numbers that the index reads; x is a context; d_k is what the compared feature k holds when all is read.
+The network's last five sublayers are called number, store, entry, compare and known. Letters: row and column are the
+two numbers that the index reads; x is a context; d_k is what the compared feature k holds when all is read.
 
 1. *The index names an entry.* For every context, row and column are integers and their squares stand beside them, and
    no sum in the network is rounded. (:mod:`.every_context` follows all features; the analysis is made once per value of
    the scale, a power of two that the reading of the index multiplies by.) So the units of ``store`` and ``entry`` read
    one row and one column, or none: what is added to the compared features is one stored entry, or zeros.
-2. *d_k is a difference.* Only two sublayers write the compared features: one that writes −key(x), and ``entry``. Nothing
-   is rounded, so d_k = stored_k − key_k(x), or −key_k(x) if no entry was read.
-3. *Every difference is counted.* Only ``compare`` writes the count that ``known`` reads. It adds a number f(d_k) ≥ 0 for
-   each compared feature, with f(d) ≥ 1 unless d = 0. So the count is at least 1 unless all d_k are 0.
+2. *d_k is a difference.* Only two sublayers write the compared features: one writes −key(x), the other is ``entry``.
+   Nothing is rounded, so d_k = stored_k − key_k(x), or −key_k(x) if no entry was read.
+3. *Every difference is counted.* Only ``compare`` writes the count that ``known`` reads. It adds a number f(d_k) ≥ 0
+   for each compared feature, with f(d) ≥ 1 unless d = 0. So the count is at least 1 unless all d_k are 0.
 4. *The count decides.* From a count of 1 on, the units of ``known`` that are 1 do not depend on anything else that it
    reads; only ``known`` writes the features that the logits are made from; and the logits of what it then writes are
    largest for *unknown*, strictly. So a context that is answered has the key of a stored entry, or the key 0.
@@ -18,9 +18,9 @@ numbers that the index reads; x is a context; d_k is what the compared feature k
 If the network keeps whole keys:
 
 5. *Keys are contexts.* Every token has a digit that is not 0, and nothing has the digit 0. Two attention sublayers make
-   key_k(x) = Σ_τ C_kτ·digit(x, τ), where τ counts tokens from the last one back. In each k the weights C_kτ grow so fast
-   that the largest one for which two contexts differ outweighs all smaller ones; and each τ from 0 to W − 1 is in one of
-   the sums. So equal keys have equal digits in the last W places.
+   key_k(x) = Σ_τ C_kτ·digit(x, τ), where τ counts tokens from the last one back. In each k the weights C_kτ grow so
+   fast that the largest one for which two contexts differ outweighs all smaller ones; and each τ from 0 to W − 1 is in
+   one of the sums. So equal keys have equal digits in the last W places.
 6. *Digits are tokens.* The digit of a token that occurs in the facts is no other token's. No context of the facts is
    longer than W − 1. So a context with the key of one of them has as many tokens, and the same.
 7. *No other entries.* Every stored entry has the key of a context of the facts, or the key 0, which no context has.
@@ -33,7 +33,7 @@ If the network keeps prints:
    modulo p; two of them are packed into one lane, without loss.
 6. The weights of the sums are those that NumPy draws, evenly from 0 to p − 1, for the seed that the folder states; the
    digits are 1, −1, 2, −2, … in the order of the tokens, and different modulo p. No other sublayer reads these sums.
-7. If two contexts differ in the last W places, then at each layer they keep a difference with probability 1 − 1/p. So
+7. If two contexts differ in the last W places, then each layer loses that difference with probability at most 1/p. So
    one of the R numbers is equal with probability at most L/p, and all with at most (L/p)^R ≤ 2^−b.
 8. Every stored entry has the print of a context of the facts, or the print 0, which is that of the empty context.
    Together: another context that was chosen without a look at these weights has the print that the index leads it to
@@ -41,17 +41,20 @@ If the network keeps prints:
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.certificates.every_context import ContextFreeValues, Unproved, heads_offsets
+from byheart.certificates.every_context import ContextFreeValues, Unproved, heads_offsets, last_bit
 from byheart.errors import BadInput
-from byheart.networks.about import refuse_of
-from byheart.networks.transformer.spec import GatedBlocks, WindowAttention
+from byheart.networks import Network
+from byheart.networks.about import Refusal, refuse_of
+from byheart.networks.transformer.spec import GatedBlocks, Sublayer, WindowAttention
 from byheart.networks.transformer.transformer_network import TransformerNetwork
+from byheart.tasks import Questions
 from byheart.tasks.contexts import Contexts
 
 TAIL = ("number", "store", "entry", "compare", "known")
@@ -62,6 +65,36 @@ APART = 1 << 32
 """Last part of the seed of the weights of prints."""
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RefusalStatus:
+    """How a network refuses other contexts, and why that is not proved, if it should be."""
+
+    refusal: Refusal
+    doubt: str
+
+    def __str__(self) -> str:
+        rate = f"NOT proved, {self.doubt}" if self.doubt else self.refusal.rate
+        return f"any other context: unknown, token {self.refusal.token}; {rate}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        return {**self.refusal._asdict(), "proved": self.refusal.proves and not self.doubt, "doubt": self.doubt}
+
+
+def judge_refusal(network: Network, questions: Questions) -> RefusalStatus | None:
+    """Judge what a network says of contexts that are none of these questions; return None if it says nothing."""
+    try:
+        refusal = refuse_of(network)
+    except BadInput:  # nothing that could be true
+        return None
+    if refusal is None or not isinstance(questions, Contexts):
+        return None
+    if not refusal.proves:
+        return RefusalStatus(refusal, "")
+    assert isinstance(network, TransformerNetwork), "no other kind refuses"
+    return RefusalStatus(refusal, doubt(network, questions))
 
 
 def doubt(network: TransformerNetwork, contexts: Contexts) -> str:
@@ -108,8 +141,7 @@ class _Proof:
         ends = self._check_index()
         self._check_counting()
         self._check_known()
-        found, lanes = self._keys(*ends) if self.refusal.by == "key" else self._prints(*ends)
-        self._check_store(found, lanes)
+        self._check_store(self._keys() if self.refusal.by == "key" else self._prints(ends))
 
     def _check_writers(self) -> None:
         """Check what steps 2 to 4 say of which sublayer writes which features."""
@@ -138,7 +170,7 @@ class _Proof:
             raise Unproved(f"{', '.join(sorted(names ^ set(writers)))}: writes, or does not write, what is compared")
 
     def _check_index(self) -> list[list[float]]:
-        """Check step 1; return the ends of the features that :meth:`_keys` or :meth:`_prints` look at."""
+        """Check step 1; return the ends of the sums of prints after each of their sublayers."""
         before, ends = self.layers[: -len(TAIL)], []
         cut = next((i for i, layer in enumerate(before) if layer.name.startswith(("digits_", "scales"))), None)
         if cut is None or "scales" not in self.named:
@@ -161,25 +193,36 @@ class _Proof:
         self.values = case
         return ends
 
-    def _cases(self, layers: Sequence[Any]) -> Iterator[ContextFreeValues]:
-        """Yield the values before ``number``, once for every value of the scale."""
-        feature, middle = self.named["scales"].reads[-1], [layer.name for layer in layers].index("squares") + 1
+    def _cases(self, layers: Sequence[Sublayer]) -> Iterator[ContextFreeValues]:
+        """Yield the values before ``number``, once for every value of the scale; ``layers`` start with its digits."""
+        middle = next((i + 1 for i, layer in enumerate(layers) if layer.name == "squares"), 0)
+        feature, scale = self.named["scales"].reads[-1], layers[middle - 1].writes[-1]
+        later = sorted({f for layer in layers[middle:] for f in (*layer.reads, *getattr(layer, "up_reads", ()))})
         offsets = self.values.integers(feature)
-        if offsets is None:
-            raise Unproved("scales: reads something else than a few integers")
-        done = set()
-        for offset in offsets:
-            case = self.values.copied()
-            case.fix(feature, float(offset))
-            for layer in layers[:middle]:
-                case.apply(layer)
-            scale = tuple(part[-1] for part in case.of(layers[middle - 1].writes))
-            if scale in done:
+        if offsets is None or not middle or set(later) & set(self.named["scales"].reads):
+            raise Unproved("scales: reads something else than a few integers, which nothing else reads")
+        done, parts = set(), [offsets]
+        while parts:
+            part, case = parts.pop(), self.values.copied()
+            case.widen(feature, part)
+            try:
+                for layer in layers[:middle]:
+                    case.apply(layer)
+                is_settled = bool(case.of([scale]).low == case.of([scale]).high)
+            except Unproved:
+                if len(part) == 1:
+                    raise
+                is_settled = False
+            if not is_settled:
+                half = len(part) // 2
+                parts += [part[half:], part[:half]]
                 continue
-            done.add(scale)
-            for layer in layers[middle:]:
-                case.apply(layer)
-            yield case
+            state = tuple(array.tobytes() for array in case.of(later))
+            if state not in done:
+                done.add(state)
+                for layer in layers[middle:]:
+                    case.apply(layer)
+                yield case
 
     def _check_counting(self) -> None:
         """Check step 3."""
@@ -190,30 +233,24 @@ class _Proof:
 
     def _check_known(self) -> None:
         """Check step 4."""
-        known, weights, spec = self.known, self.weights, self.network.spec
+        known, weights = self.known, self.weights
         most = float(self.values.of(known.reads).high[0])
         W, b = weights["known.W_gate"][0, :, 0], weights.get("known.b_gate", np.zeros(known.units))
         states = [self.values.states("known", W, np.full(known.units, count), b.reshape(-1)) for count in (1.0, most)]
         on = states[0]
         up = weights["known.W_up"][0]
-        if known.up != "dense" or not np.array_equal(*states) or up[on].any():
+        if known.up != "dense" or (states[0] != states[1]).any() or up[on].any():
             raise Unproved("known: what it writes where something differs depends on more than that")
         bias = weights["known.b_up"][0] if known.up_bias else np.zeros(known.units)
         out = weights["known.W_out"][0][:, on] @ bias[on]
         logits = weights["unembedding.W_U"] @ out + weights["unembedding.b_U"]
-        fine = all(np.array_equal(array, np.rint(array)) for array in (out, weights["unembedding.W_U"], bias[on]))
-        terms = np.abs(weights["unembedding.W_U"] * out).sum(axis=1) + np.abs(weights["unembedding.b_U"])
+        whole = all(np.array_equal(array, np.rint(array)) for array in (out, weights["known.W_out"], bias[on]))
+        W_U, b_U = weights["unembedding.W_U"], weights["unembedding.b_U"]
+        grain = min(last_bit(W_U).min(), last_bit(b_U).min())
+        fits = (np.abs(W_U * out).sum(axis=1) + np.abs(b_U)).max() <= self.values.bits * grain / 2
         best = np.flatnonzero(logits == logits.max())
-        if not fine or terms.max() > self.values.bits * self.grain or best.tolist() != [self.refusal.token]:
+        if not whole or not fits or best.tolist() != [self.refusal.token]:
             raise Unproved(f"unembedding: token {self.refusal.token} is not said wherever something differs")
-        assert spec.labels > self.refusal.token
-
-    @property
-    def grain(self) -> float:
-        """The largest power of two that all weights of the unembedding are multiples of."""
-        from byheart.certificates.every_context import last_bit
-
-        return float(min(last_bit(self.weights[f"unembedding.{name}"]).min() for name in ("W_U", "b_U")))
 
     def _digits(self, feature: int) -> Array:
         """Return the digit of every token: [ω]."""
@@ -230,8 +267,8 @@ class _Proof:
             raise Unproved("embedding: a token of the facts has the digit of another token")
         return digits
 
-    def _keys(self, *_: list[float]) -> tuple[Array, Array]:
-        """Check steps 5 and 6 for keys; return those of all contexts of the facts, and which lanes they are in."""
+    def _keys(self) -> Array:
+        """Check steps 5 and 6 for keys; return minus the keys of all contexts of the facts: [N, lanes]."""
         inner, outer = self._attention("key_digits"), self._attention("key_lanes")
         self._check_written(outer.reads, ("key_digits",))
         if inner.writes != outer.reads or len(inner.reads) != 1 or len(inner.writes) != 1:
@@ -248,7 +285,7 @@ class _Proof:
         _check_unique(table, digits)
         if self._longest >= width:
             raise Unproved(f"key_lanes: reads {width:,} tokens; the longest context has {self._longest:,}")
-        return self._summed(digits, table), np.arange(len(self.compared))
+        return self._summed(digits, table)
 
     @property
     def _longest(self) -> int:
@@ -279,8 +316,11 @@ class _Proof:
                 sums[:, lane] += digit * table[lane, tau]
         return sums
 
-    def _prints(self, *ends: list[float]) -> tuple[Array, Array]:
-        """Check steps 5 to 7 for prints; return those of all contexts of the facts, and which lanes they are in."""
+    def _prints(self, ends: Sequence[list[float]]) -> Array:
+        """Check steps 5 to 7 for prints; return minus the prints of all contexts of the facts: [N, lanes].
+
+        ``ends`` are the smallest and the largest values after each sublayer that makes them.
+        """
         layers = [layer for layer in self.layers if layer.name.startswith("prints_")]
         mixing = [layer for layer in layers if isinstance(layer, WindowAttention)]
         if not mixing or layers[0] is not mixing[0] or len(mixing[0].reads) != 1:
@@ -303,7 +343,8 @@ class _Proof:
         if self._longest >= width:
             raise Unproved(f"prints_0: {width:,} tokens are read; the longest context has {self._longest:,}")
         sums = np.stack([self._hashed(digits, mixing, [w[k] for w in weights]) for k in range(count)], axis=1)
-        return -(PRIME * sums[:, ::2] + sums[:, 1::2]), np.arange(len(self.compared))
+        prints: Array = -(PRIME * sums[:, ::2] + sums[:, 1::2])
+        return prints
 
     def _check_apart(self, names: Sequence[str], features: set[int]) -> None:
         """Check that nothing else reads or writes the sums."""
@@ -352,10 +393,11 @@ class _Proof:
                 at = np.arange(len(tokens)) - k * layer.dilation
                 total += weight[k] * np.where(at >= start, sums[np.maximum(at, 0)], 0)
             sums = total % PRIME
-        return sums[np.asarray(self.contexts.places, dtype=np.int64)].astype(np.float64)
+        at_questions: Array = sums[np.asarray(self.contexts.places, dtype=np.int64)].astype(np.float64)
+        return at_questions
 
-    def _check_store(self, found: Array, lanes: NDArray[np.int64]) -> None:
-        """Check the last step: entries are those of the facts, or zeros. ``found`` are the keys, or minus the prints."""
+    def _check_store(self, lanes: Array) -> None:
+        """Check the last step: every entry is one of the facts', of which ``lanes`` holds minus the keys, or zeros."""
         columns = self.entry.units
         words = self.weights["store.W_out"][0].reshape(self.entry.groups, columns, -1)
         scale = self.weights["entry.W_up"] * self.weights["entry.W_out"][:, 0, :]
@@ -363,7 +405,7 @@ class _Proof:
         if len(self.entry.writes) != self.entry.groups or any(self.entry.writes.count(f) > 1 for f in self.compared):
             raise Unproved("entry: writes a compared feature twice")
         stored = (words * scale[:, :, None])[groups].reshape(len(groups), -1).T
-        facts = np.concatenate([-found[:, lanes], np.zeros((1, len(groups)))])
+        facts = np.concatenate([-lanes, np.zeros((1, len(groups)))])
         if not set(map(bytes, np.unique(stored + 0.0, axis=0))) <= set(map(bytes, np.unique(facts + 0.0, axis=0))):
             raise Unproved("store.W_out does not hold these facts and no others")
 
@@ -389,4 +431,6 @@ def _check_alphabet(digits: Array, used: NDArray[np.integer]) -> None:
     expected = np.full(len(digits), values[-1])
     expected[used] = values[:-1]
     if not np.array_equal(digits, expected) or 2 * np.abs(values).max() >= PRIME:
-        raise Unproved("embedding: digits are not 1, −1, 2, −2, … in the order of the tokens, and below half of a prime")
+        raise Unproved(
+            "embedding: digits are not 1, −1, 2, −2, … in the order of the tokens, and below half of a prime"
+        )
