@@ -26,10 +26,12 @@ from tables import OUT, parser, table
 
 from byheart.compiler import CompilerSettings
 from byheart.compiler.codes import LOUDNESS, make_code
+from byheart.compiler.layouts import ATTEMPTS, Unsolvable
 from byheart.compiler.rectangular import shards
-from byheart.compiler.rectangular.address import find_places
-from byheart.compiler.rectangular.dimensions import Unsolvable, grown, plan
-from byheart.compiler.rectangular.recipe import ATTEMPTS, Draft, Recipe
+from byheart.compiler.rectangular.address import find_addresses
+from byheart.compiler.rectangular.dimensions import grown, plan
+from byheart.compiler.rectangular.draft import Draft
+from byheart.compiler.rectangular.recipe import Recipe
 from byheart.compiler.rectangular.solve import solve, sort_questions
 from byheart.compiler.rectangular.table import TABLE, as_floats
 from byheart.networks.transformer.answers import answers
@@ -80,9 +82,9 @@ def solved(N: int, draft: Draft, seconds: dict[str, float]) -> dict[str, np.ndar
         drawn_pieces = list(drawn(N))
         tokens, labels = (np.concatenate([piece[k] for piece in drawn_pieces]) for k in (0, 3))
         began = lap(seconds, "draw", began)
-        at = find_places(draft.wiring, sizes, tokens, np.arange(N + 1) * LENGTH, np.arange(1, N + 1) * LENGTH - 1)
+        at = find_addresses(draft.wiring, sizes, tokens, np.arange(N + 1) * LENGTH, np.arange(1, N + 1) * LENGTH - 1)
         began = lap(seconds, "map", began)
-        questions = sort_questions(sizes, draft.code, at.rows, at.columns, at.offset, at.kind, labels)
+        questions = sort_questions(sizes, draft.code, at, labels)
         words = solve(questions, sizes, np.random.default_rng([*draft.recipe.draw, 0]))
         lap(seconds, "solve", began)
         return {**draft.wiring.tensors, TABLE: as_floats(words, sizes, draft.wiring.precision)}

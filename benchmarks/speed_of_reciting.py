@@ -18,8 +18,10 @@ import torch
 from tables import OUT, parser, table
 
 from byheart.compiler import CompilerSettings, compile
-from byheart.compiler.rectangular import recipe as rectangular
-from byheart.compiler.rectangular.solve import TableEquations, sort_questions
+from byheart.compiler.planes import Equations
+from byheart.compiler.rectangular.address import TableAddresses
+from byheart.compiler.rectangular.draft import Draft
+from byheart.compiler.rectangular.solve import sort_questions
 from byheart.constructions import Built
 from byheart.networks.transformer import generate as speaking
 from byheart.networks.transformer.answers import answers, local_work, streams
@@ -90,7 +92,7 @@ def recite(tiny: bool) -> None:
     OUT.print(rows, "")
 
 
-def by_the_network(draft: rectangular.Draft, contexts: Contexts) -> TableEquations:
+def by_the_network(draft: Draft, contexts: Contexts) -> Equations:
     """Where every question reads, asked of the network's own front: 23 sublayers and more, in PyTorch."""
     front = draft.front
     module = from_arrays(draft.spec, draft.wiring.tensors).module
@@ -103,7 +105,8 @@ def by_the_network(draft: rectangular.Draft, contexts: Contexts) -> TableEquatio
         found[index] = values
     whole, offset = found.astype(np.int64), -np.log2(found[:, 8]).astype(np.int64)
     kind = whole[:, 9] if front.kind else None
-    return sort_questions(draft.sizes, draft.code, whole[:, :2], whole[:, 2:8], offset, kind, contexts.labels)
+    address = TableAddresses(whole[:, :2], whole[:, 2:8], offset, kind)
+    return sort_questions(draft.sizes, draft.code, address, contexts.labels)
 
 
 def front(tiny: bool) -> None:
@@ -118,7 +121,7 @@ def front(tiny: bool) -> None:
             start = time.process_time()
             return compile(task, window=8), time.process_time() - start
 
-        with patched(rectangular.Draft, "questions", by_the_network):
+        with patched(Draft, "questions", by_the_network):
             before, slow = compiled()
         after, quick = compiled()
         same = "yes" if before.network.fingerprint == after.network.fingerprint else "NO"

@@ -22,12 +22,12 @@ import torch
 from tables import OUT, table
 
 from byheart.compiler import CompilerSettings, compile
+from byheart.compiler.stock import dimensions
 from byheart.compiler.stock import draft as network
 from byheart.compiler.stock import experts as qwen
-from byheart.compiler.stock import planning
-from byheart.compiler.stock.attempt import deviations
 from byheart.compiler.stock.experts import Experts, dense
 from byheart.compiler.stock.read import _selected, reading
+from byheart.compiler.stock.recipe import deviations
 from byheart.constructions import Built
 from byheart.tasks import NextToken, random_next_token
 
@@ -45,12 +45,12 @@ def without(count: int) -> Callable[[int, int], tuple[int, int]]:
     return lambda width, steps: (dense(width, steps)[0], dense(width, steps)[1] - count)
 
 
-WIDER, FULL = {"planning.BITS": (22, 24, 16)}, {"planning.SPARE": 0, "deviations": 0.0}
+WIDER, FULL = {"dimensions.BITS": (22, 24, 16)}, {"dimensions.SPARE": 0, "deviations": 0.0}
 REFINEMENTS: dict[str, dict[str, Any]] = {
     "as it is": {},
     "24-bit words in W_down, if that were free": WIDER,
     "24-bit words in W_down, columns selected twice": {**WIDER, "network.reading": twice},
-    "18-bit words in W_gate, if that were free": {"planning.BITS": (22, 22, 18)},
+    "18-bit words in W_gate, if that were free": {"dimensions.BITS": (22, 22, 18)},
     "tables without a gap (load 1)": FULL,
     "one layer less": {"qwen.dense": without(1)},
     "three layers less": {"qwen.dense": without(3)},
@@ -74,7 +74,7 @@ def options() -> argparse.Namespace:
 
 def planned(N: int, changes: dict[str, Any]) -> float:
     """Bits a parameter of the network of experts that would be planned for N questions."""
-    rooms = {"planning": planning, "network": network, "qwen": qwen}
+    rooms = {"dimensions": dimensions, "network": network, "qwen": qwen}
     with ExitStack() as changed:
         for name, value in changes.items():
             room, _, part = name.partition(".")

@@ -1,9 +1,14 @@
 """The site: `make docs`. Markdown by MyST, no network: fonts are the reader's, formulas are Unicode."""
 
+import io
+import os
 import re
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
+from unittest.mock import patch
 
-from byheart.cli.reference import page
+from byheart.cli.commands import every_command
+from byheart.cli.main import main
 from byheart.explore import explorer
 
 project = "Byheart"
@@ -19,6 +24,23 @@ highlight_language = "none"
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+
+
+def help_of(command):
+    """Return what ``byheart COMMAND --help`` prints on a terminal of 80 columns."""
+    output = io.StringIO()
+    with patch.dict(os.environ, {"COLUMNS": "80", "NO_COLOR": "1"}), redirect_stdout(output), suppress(SystemExit):
+        main([*command, "--help"])
+    return output.getvalue()
+
+
+def page():
+    """Return a section in Markdown with the help of every command."""
+    sections = []
+    for command in ((), *(words for words, _ in every_command())):
+        heading = "#" * min(2 + len(command), 4)
+        sections.append(f"{heading} {' '.join(('byheart', *command))}\n\n```text\n{help_of(command).strip()}\n```\n")
+    return "\n".join(sections)
 
 
 def add_help(app, docname, source):

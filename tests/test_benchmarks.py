@@ -1,13 +1,11 @@
 """Every benchmark runs, at a tiny scale, and prints its tables."""
 
-import os
 import re
-import runpy
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.forking import ForkingServer
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 COLUMNS = {
@@ -133,10 +131,12 @@ COLUMNS = {
 SHARED = {"checking", "devices", "driving", "pictures", "tables"}
 
 
-def run(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(BENCHMARKS / f"{script}.py"), *arguments]
-    alone = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=folder, env=alone, capture_output=True, text=True, check=False)
+@pytest.fixture(scope="session")
+def server() -> Iterator[ForkingServer]:
+    """Process that runs every script of this worker, so that libraries are imported once."""
+    server = ForkingServer()
+    yield server
+    server.close()
 
 
 def is_header(line: str, columns: list[str]) -> bool:
@@ -158,8 +158,14 @@ def test_every_benchmark_is_tested() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", COLUMNS)
-def test_a_benchmark_runs_and_prints_its_tables(script: str, tmp_path: Path) -> None:
-    done = run(script, "--tiny", folder=tmp_path)
+def test_benchmark(script: str, server: ForkingServer, tmp_path: Path) -> None:
+    """The help has an example and says how to run little of it, and a tiny run prints all tables, with rows."""
+    path = BENCHMARKS / f"{script}.py"
+    described = server.run(path, "--help", folder=tmp_path)
+    assert described.returncode == 0, described.stderr
+    assert f"python benchmarks/{script}.py" in described.stdout
+    assert "--tiny" in described.stdout
+    done = server.run(path, "--tiny", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     for columns in COLUMNS[script]:
@@ -167,20 +173,3 @@ def test_a_benchmark_runs_and_prints_its_tables(script: str, tmp_path: Path) -> 
         assert headers, f"no table of {', '.join(columns)} in:\n{done.stdout}"
         assert lines[headers[0] + 1].strip(), "a table has rows"
     assert not re.search(r"\bNO\b|\bNOT CERTIFIED\b|\bDIFFERENT\b", done.stdout), done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("script", COLUMNS)
-def test_a_benchmark_says_what_it_measures_and_how_it_is_called(
-    script: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In this process, where most of what they import is there already."""
-    path = BENCHMARKS / f"{script}.py"
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    monkeypatch.setattr(sys, "argv", [str(path), "--help"])
-    with pytest.raises(SystemExit) as stopped:
-        runpy.run_path(str(path), run_name="__main__")
-    said = capsys.readouterr().out
-    assert stopped.value.code == 0
-    assert f"python benchmarks/{script}.py" in said, "an example"
-    assert "--tiny" in said

@@ -14,7 +14,7 @@ ROOMS = {
     *("approximation", "bounds", "certificates", "cli", "compiler", "constructions"),
     *("executors", "explore", "export", "files", "lab", "networks", "papers", "planting", "report", "sizing", "tasks"),
 }
-SHARED = {"compiled", "devices", "errors", "executors", "files", "progress", "sizes", "versions"}
+SHARED = {"compiled", "devices", "errors", "executors", "exhibits", "files", "progress", "sizes", "versions"}
 """What all may import."""
 ALLOWED = {
     "cli": ROOMS,
@@ -176,6 +176,7 @@ GOLDEN = Path(__file__).parent / "golden" / "files"
         ("cells", "--task v.npz"),
         ("dana", "--task t.npz --controls"),
         ("plain", "--task c.npz --count"),
+        ("trained", f"--task {GOLDEN / 'trained' / 'task.npz'} --count"),
         ("float", "--task t.npz"),
         ("stock", "--task t.npz"),
         ("experts", "--task t.npz"),

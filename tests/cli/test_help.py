@@ -1,5 +1,6 @@
 """Help is quick, shows an example, and loads nothing heavy."""
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -171,21 +172,11 @@ def test_no_words_at_all(run: Run) -> None:
     assert said.err == run("--help").out
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_all_commands(run: Run, work: Path, shell: str) -> None:
-    assert run("--write-completion", shell, "byheart.complete").code == 0
-    script = (work / "byheart.complete").read_text()
-    for command in COMMANDS:
-        assert command[-1] in script
-    assert "--layout" in script
-    assert run("--tyro-print-completion", shell).out == script, "the name of the flag in 0.1"
-
-
-def test_completion_of_what_there_is_not(run: Run) -> None:
-    assert "bash, zsh, fish" in run("--print-completion", "csh").complaint
-    assert "bash, zsh, fish" in run("--print-completion").complaint
-    assert "FILE" in run("--write-completion", "bash").complaint
-    assert "missing/file" in run("--write-completion", "bash", "missing/file").complaint
+def test_completion_knows_all_commands(run: Run) -> None:
+    for command in [[], *COMMANDS]:
+        completed = run("--complete", *command).out.splitlines()
+        below = {words[-1] for words in COMMANDS if words[:-1] == command}
+        assert set(completed) == below if below else {"--json", "--help", "-h"} <= set(completed)
 
 
 @pytest.mark.parametrize(
@@ -200,15 +191,32 @@ def test_completion_of_what_there_is_not(run: Run) -> None:
         ("compile a.txt --layout ", {"rectangular", "uniform", "experts"}),
         ("compile a.txt -o net --exec", {"--executor"}),
         ("compile a.t", set()),
+        ("nonsense ", set()),
     ],
 )
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
 def test_completion_in_bash(run: Run, work: Path, words: str, completed: set[str]) -> None:
-    (work / "script").write_text(run("--print-completion", "bash").out)
+    assert run("--write-completion", "bash", "byheart.sh").code == 0
+    byheart = f'byheart() {{ {shlex.quote(sys.executable)} -m byheart "$@"; }}'
     line = f"COMP_WORDS=(byheart {words}{chr(39) * 2 * words.endswith(' ')}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))"
-    command = f"source ./script; {line}; _byheart; echo ${{COMPREPLY[@]}}"
+    command = f"{byheart}; source ./byheart.sh; {line}; _byheart; echo ${{COMPREPLY[@]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == completed
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(run: Run, work: Path, shell: str) -> None:
+    assert run("--write-completion", shell, "byheart.complete") == run("--tyro-write-completion", shell, "0.1")
+    script = (work / "byheart.complete").read_text()
+    assert "byheart --complete" in script
+    assert (work / "0.1").read_text() == script == run("--print-completion", shell).out
+
+
+def test_completion_scripts_that_there_are_not(run: Run, work: Path) -> None:
+    assert "bash, zsh, fish" in run("--print-completion", "csh").complaint
+    assert "bash, zsh, fish" in run("--print-completion").complaint
+    assert "FILE" in run("--write-completion", "bash").complaint
+    assert "missing/file" in run("--write-completion", "bash", "missing/file").complaint
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 from byheart.lab.rows import read_rows
 from byheart.papers import results
 from byheart.papers.experiments import EXPERIMENTS
-from byheart.report.lab.shipped import shown
+from byheart.papers.pages import results_page
 
 Run = Callable[..., Any]
 
@@ -87,7 +87,7 @@ def test_failures_are_told_and_tried_again(here: Path, run: Run) -> None:
 
 def test_a_run_is_not_begun_twice(here: Path, run: Run) -> None:
     run(*GO)
-    assert "run: holds a run already; continue it with --resume, or choose another folder" in run(*GO).complaint
+    assert "run: is a run already; continue it with --resume, or choose another folder" in run(*GO).complaint
 
 
 def test_resume_begins_where_there_is_nothing(here: Path, run: Run) -> None:
@@ -198,15 +198,14 @@ def test_what_a_papers_figures_show_is_printed_in_numbers(here: Path, run: Run) 
 def test_everything_that_comes_with_byheart_is_drawn_by_one_command(
     here: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the figures go; that each of them can be drawn is for tests/report/test_shipped.py."""
+    """Where the figures go; that each of them can be drawn is for tests/papers/test_pages.py."""
 
     def blank(name: str) -> Any:
-        page = shown(name)
-        return replace(
-            page, drawings=[replace(each, draw=lambda path: path.write_text("<svg/>")) for each in page.drawings]
-        )
+        page = results_page(name)
+        return replace(page, figures=[replace(each, make=lambda: None) for each in page.figures])
 
-    monkeypatch.setattr("byheart.report.lab.shipped.shown", blank)
+    monkeypatch.setattr("byheart.papers.pages.results_page", blank)
+    monkeypatch.setattr("byheart.report.drawing.draw", lambda _, path: path.write_text("<svg/>"))
     drawn = run("lab", "plot", "--shipped", "all", "-o", "all", "--format", "svg", "--json").json
     assert drawn["missing"] == []
     assert {*drawn["absent"]} == {*EXPERIMENTS} - {*results.names()}
@@ -234,14 +233,14 @@ def test_a_paper_is_drawn_by_its_name(here: Path, run: Run) -> None:
         (("run", "latin.py"), "latin.py: not UTF-8 text"),
         (("run", "toy.py", "--jobs", "2"), "--jobs is for --executor processes or ray"),
         (("run", "toy.py", "--executor", "processes", "--jobs", "0"), "--jobs is 0; expected at least 1"),
-        (("run", "toy.py", "--out", "toy.py"), "toy.py: exists and holds no run"),
+        (("run", "toy.py", "--out", "toy.py"), "toy.py: exists and is not a run"),
         (("show", "nowhere"), "nowhere: no run here"),
         (("show", "run", "--metric", "speed"), "run: no metric 'speed'; expected accuracy, steps"),
         (("compare", "run"), "1 folders given; expected two or more runs, or --shipped"),
         (("compare", "run", "run", "--metric", "speed"), "no run has a metric 'speed'"),
         (("compare", "run", "--shipped"), "--shipped takes neither folders nor --metric"),
         (("compare", "--shipped", "--metric", "loss"), "--shipped takes neither folders nor --metric"),
-        (("compare", "run", "run", "--paper", "dana-2025"), "--paper chooses among what comes with Byheart"),
+        (("compare", "run", "run", "--paper", "dana-2025"), "--paper chooses among the results that come with Byheart"),
         (("plot", "--shipped", "dana"), "no results of 'dana' come with Byheart; did you mean 'dana-2025'"),
         (("plot", "run", "--shipped", "all"), "--shipped takes no folder; expected one or the other"),
     ],
@@ -348,7 +347,7 @@ def test_figures_that_cannot_be_written_leave_no_folder(here: Path, run: Run, mo
         raise OSError(28, "No space left on device", str(path))
 
     run(*GO)
-    monkeypatch.setattr("byheart.report.lab.own.save_picture", full)
+    monkeypatch.setattr("byheart.report.drawing.save_picture", full)
     assert "No space left" in run("lab", "plot", "run", "-o", "deep/drawn").complaint
     assert not (here / "deep").exists()
 

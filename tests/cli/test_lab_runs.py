@@ -164,7 +164,7 @@ def test_half_a_line_is_left_out_and_said(here: Path, run: Run, command: tuple[s
     results.write_bytes(results.read_bytes()[:-30])
     said = run("lab", *command)
     assert said.code == 0
-    what = "half a line at the end is left out: whoever wrote it was stopped, or is writing still"
+    what = "half a line at the end is left out: the process that wrote it was stopped, or is still writing"
     assert said.err == f"run/results.jsonl: {what}\n"
     assert run("lab", "show", "copy").err == ""
 
@@ -194,7 +194,7 @@ def test_when_the_time_is_over_jobs_are_kept_and_go_on(here: Path, run: Run, mon
         assert stops < 20
         assert "the time is over with 2 models left, 2 of them under way and kept; go on with:  byheart lab" in said.out
         assert "0 of 2 models done" in said.out
-        assert "nothing came to its end" in said.out
+        assert "no model was finished" in said.out
         assert len([*(here / "stopped" / "checkpoints").iterdir()]) == 1
     assert stops > 3
     assert "2 of 2 models done" in said.out
@@ -268,7 +268,7 @@ def test_a_search_without_results_says_how_to_go_on(here: Path, run: Run, monkey
     search = ("lab", "search", "dana-2025-6", "--learning-rates", "0.01", "0.0123456789", "--time-limit", "1")
     said = run(*search, "-o", "search")
     assert said.code == 0
-    assert "0 of 4 models done, 0.0 s, nothing was begun" in said.out
+    assert "0 of 4 models done, 0.0 s, no model was started" in said.out
     again = f"byheart {' '.join(search[:-2])} --scale smoke --out search --resume --time-limit 1"
     assert f"the time is over with 4 models left; go on with:  {again}" in said.out
 

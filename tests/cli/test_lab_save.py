@@ -82,8 +82,8 @@ def test_as_json_and_once_more(work: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((*SAVE, "-o", "new"), "2 configs are as asked for; choose one by heads (1, 21)"),
-        ((*SAVE, "-o", "new", "--where", "heads=2"), "no config is as asked for; heads is 1 or 21"),
+        ((*SAVE, "-o", "new"), "2 configs match; choose one by heads (1, 21)"),
+        ((*SAVE, "-o", "new", "--where", "heads=2"), "no config matches; heads is 1 or 21"),
         ((*SAVE, "-o", "new", "--where", "heads"), "--where has 'heads'; expected NAME=VALUE"),
         (("lab", "save", "dana-2025-7", "-o", "new"), "no experiment is called 'dana-2025-7'"),
     ],

@@ -165,7 +165,7 @@ def test_tokens_that_the_network_does_not_know(layout: Literal["rectangular", "u
     task = random_next_token(examples=20, length=3, vocab=9, labels=4, rng=np.random.default_rng(0))
     built = compile(task, settings=CompilerSettings(layout=layout))
     many = replace(built.questions, vocab=2**31 - 1)
-    with pytest.raises(BadInput, match=r"the network knows \d+ tokens; what was given has 2,147,483,647"):
+    with pytest.raises(BadInput, match=r"network knows \d+ tokens; .* 2,147,483,647"):
         edit(built.network, many, int(many.places[0]), 0)
 
 

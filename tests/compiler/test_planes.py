@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from byheart.compiler import planes
+from byheart.compiler.layouts import Unsolvable
 from byheart.compiler.planes import Planes, count_dependent
-from byheart.compiler.rectangular.dimensions import Unsolvable
 from byheart.constructions.gadgets.parities import band
 
 PLANES = 12

@@ -19,12 +19,14 @@ from byheart import tasks
 from byheart.certificates import write
 from byheart.cli.main import main
 from byheart.compiler import CompilerSettings
-from byheart.compiler.rectangular.recipe import compile_with, first_recipe
+from byheart.compiler.layouts import NAME, Resources
+from byheart.compiler.rectangular.attempt import attempt
+from byheart.compiler.rectangular.recipe import first_recipe
 from byheart.compiler.rectangular.shelf import Shelf
 from byheart.constructions import Built, known
 from byheart.errors import BadInput
 from byheart.networks import load, save, weight_files
-from byheart.networks.softmax.softmax_network import softmax
+from byheart.networks.softmax import softmax
 from byheart.networks.trained import Inputs
 from byheart.networks.trained.evaluate import evaluate
 from byheart.networks.trained.gpt2 import shapes as gpt2_shapes
@@ -148,7 +150,8 @@ def _in_lots(folder: Path) -> Seed:
     contexts = task_contexts(task, 3)
     recipe = first_recipe(contexts, CompilerSettings(shards=2))
     sizes = replace(recipe.sizes, stretches=2, starts=recipe.sizes.starts + 6, stirred=True)
-    _save(compile_with(replace(recipe, sizes=sizes), contexts, files={}), folder / "lots")
+    network, choices = attempt(replace(recipe, sizes=sizes), contexts, Resources())
+    _save(Built(NAME, recipe.settings, network, 0.0, 0, contexts, choices), folder / "lots")
     tasks.save(task, folder / "lots.npz")
     seed = _network("compiled in lots", folder / "lots", [folder / "lots.npz"])
     ids = ",".join(map(str, task.inputs[0]))

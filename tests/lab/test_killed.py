@@ -88,7 +88,7 @@ def results(folder: Path) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """After 16 steps, and after 32 more, however long they take."""
-    monkeypatch.setattr(course, "SECONDS_A_LOOK", 1e9)
+    monkeypatch.setattr(course, "SECONDS_PER_LOOK", 1e9)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kill:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patched:
-            patched.setattr(checkpoints, "TIMES_AS_LONG", 0)
+            patched.setattr(checkpoints, "WRITING_TIMES", 0)
             patched.setattr(Book, "write", counted)
             with pytest.raises(KeyboardInterrupt):
                 go(origin or own(tmp_path), tmp_path / "run", checkpoint_every=1e-9, **how)
@@ -187,7 +187,7 @@ def test_other_models_under_the_same_keys_begin_anew(killed: Kill, went_on: list
     [file] = files_in(folder / "checkpoints")
     other = own(tmp_path, OWN.replace("dana.member_of(config)", "replace(dana.member_of(config), seed=5)"))
     [note] = go(other, folder).notes
-    why = "it is of other models: their settings, seeds, data or program have changed"
+    why = "it belongs to other models: settings, seeds, data or program have changed"
     assert note == f"{file}: not used, its job begins anew: {why}"
     assert went_on == []
     go(other, tmp_path / "whole")
@@ -200,7 +200,7 @@ def test_a_program_that_was_edited_begins_anew(
     """Settings, seeds and data are the same; what a model of one's own computes, the text alone says."""
     folder = killed(1)
     [note] = go(own(tmp_path, f"{OWN}    # edited\n"), folder).notes
-    assert note.endswith("it is of other models: their settings, seeds, data or program have changed")
+    assert note.endswith("it belongs to other models: settings, seeds, data or program have changed")
     assert went_on == []
     assert results(folder) == undisturbed
 
@@ -216,7 +216,7 @@ def test_a_checkpoint_that_names_a_model_twice_gives_it_one_row(
     file = file.with_name(f"{checkpoints.name_of(tuple(about['keys']))}-1.safetensors")
     write_tensors(file, {}, {"byheart": json.dumps(about)})
     [note] = go(own(tmp_path), folder).notes
-    assert note == f"{file}: not used, its job begins anew: its keys are no list of different texts"
+    assert note == f"{file}: not used, its job begins anew: its keys are not a list of different texts"
     assert [row.key for row in read_rows(folder / "results.jsonl")] == [*undisturbed]
     assert results(folder) == undisturbed
 

@@ -144,7 +144,7 @@ def other_program(folder: Path) -> None:
     ("change", "told"),
     [
         (other_scale, "are runs of toy at scale smoke and toy at scale paper; expected one experiment and scale"),
-        (other_configs, "have other configs (2 are in one of them only); expected runs of the same ones"),
+        (other_configs, "have different configs (2 are in one of them only)"),
         (other_program, "differ; expected one program"),
     ],
 )

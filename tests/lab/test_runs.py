@@ -120,7 +120,7 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
     path = run.folder / "results.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + lines[1][:20] + b"\n" + lines[2])
-    with pytest.raises(BadInput, match=r"results\.jsonl:2: no result row .*; remove the line"):
+    with pytest.raises(BadInput, match=r"results\.jsonl:2: "):
         Run.open(run.folder)
 
 
@@ -196,7 +196,7 @@ def test_the_lock_of_a_process_that_was_killed_is_taken_over(tmp_path: Path) -> 
 
 def test_a_folder_that_holds_a_run_is_not_begun_again(tmp_path: Path) -> None:
     squared(tmp_path / "run", experiment(1))
-    with pytest.raises(BadInput, match="holds a run already; continue it with --resume"):
+    with pytest.raises(BadInput, match="--resume"):
         Run.create(tmp_path / "run", experiment(1))
 
 
@@ -204,7 +204,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("Let")
     for begin in (Run.create, Run.resume):
-        with pytest.raises(BadInput, match="exists and holds no run"):
+        with pytest.raises(BadInput, match="is not a run"):
             begin(tmp_path / "run", experiment(1))
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["thesis.tex"]
 
@@ -376,14 +376,14 @@ def test_a_run_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twi
 
 WRONG_ROWS = {
     "a config of another": ({"config": {"number": 7}}, "has another config than config.json"),
-    "another experiment": ({"experiment": "other"}, "is a row of 'other'; expected one of points"),
-    "a config of lists of objects": ({"config": {"number": [{}]}}, "no result row"),
-    "metrics of lists": ({"metrics": {"square": [1]}}, "no result row"),
-    "true as a metric": ({"metrics": {"square": True}}, "no result row"),
-    "a key that is a number": ({"key": 5}, "no result row"),
-    "seconds in words": ({"seconds": "long"}, "no result row"),
-    "an error that is none": ({"error": 5}, "no result row"),
-    "a status that there is not": ({"status": ["done"]}, "no result row"),
+    "another experiment": ({"experiment": "other"}, "about 'other'; expected points"),
+    "a config of lists of objects": ({"config": {"number": [{}]}}, r"results\.jsonl:1: not a result row"),
+    "metrics of lists": ({"metrics": {"square": [1]}}, r"results\.jsonl:1: not a result row"),
+    "true as a metric": ({"metrics": {"square": True}}, r"results\.jsonl:1: not a result row"),
+    "a key that is a number": ({"key": 5}, r"results\.jsonl:1: not a result row"),
+    "seconds in words": ({"seconds": "long"}, r"results\.jsonl:1: not a result row"),
+    "an error that is none": ({"error": 5}, r"results\.jsonl:1: not a result row"),
+    "a status that there is not": ({"status": ["done"]}, r"results\.jsonl:1: not a result row"),
 }
 
 

@@ -80,11 +80,11 @@ def test_the_same_config_gives_the_same_network() -> None:
 def test_which_one_is_told() -> None:
     six = EXPERIMENTS["dana-2025-6"]("paper")
     assert (the_one(six, {"heads": "5", "seed": "3"}).heads, the_one(six, {"heads": "5", "seed": "3"}).seed) == (5, 3)
-    with pytest.raises(BadInput, match=r"20 configs are as asked for; choose one by seed \(0, 1, 2, 3, …\)"):
+    with pytest.raises(BadInput, match=r"20 configs match; .* seed \(0, 1, 2, 3, …\)"):
         the_one(six, {"heads": "5"})
-    with pytest.raises(BadInput, match=r"120 configs are as asked for; choose one by heads \(1, 5, 9, 13, …\), seed"):
+    with pytest.raises(BadInput, match=r"120 configs match; .* heads \(1, 5, 9, 13, …\), seed"):
         the_one(six, {})
-    with pytest.raises(BadInput, match="no config is as asked for; heads is 1 or 5 or"):
+    with pytest.raises(BadInput, match="heads is 1 or 5 or"):
         the_one(six, {"heads": "2"})
     with pytest.raises(BadInput, match="configs have no head; expected experiment, vocab"):
         the_one(six, {"head": "2"})
@@ -97,9 +97,7 @@ class Own:
 
 def test_experiments_that_do_not_say_what_they_train_are_refused() -> None:
     own = Experiment("own", "smoke", (Own(0),), lambda configs: [[*configs]], lambda *_: [])
-    with pytest.raises(
-        BadInput, match=r"own: nothing says how one of its networks is kept; expected a function prepare"
-    ):
+    with pytest.raises(BadInput, match=r"own: .* prepare\(config\)"):
         kept(own)
 
 

@@ -47,7 +47,7 @@ class Other:
         ([0.1, 0.1], {}, "expected two or more, all different"),
         ([0.1, -0.1], {}, "expected two or more"),
         ([0.1, 0.2], {"head": "1"}, "dana-2025-6: configs have no head; expected experiment, vocab, "),
-        ([0.1, 0.2], {"heads": "3"}, "no config is as asked for; heads is 1 or 21"),
+        ([0.1, 0.2], {"heads": "3"}, "no config matches; heads is 1 or 21"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused(rates: list[float], where: dict[str, str], told: str) -> None:

@@ -7,8 +7,8 @@ import torch
 from torch.nn import functional
 
 from byheart.errors import BadInput
+from byheart.lab.examples import shuffles
 from byheart.lab.experiment import Experiment, key
-from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 from byheart.papers.dana_2025.dana_experiments import NAMES, DanaConfig, configs_of, experiment, groups, member_of
@@ -158,5 +158,5 @@ def test_what_is_no_experiment_is_refused():
         Experiment("mine", "smoke", (), groups, lambda configs, device, report: [])
     with pytest.raises(BadInput, match="mine: 1 configs are there twice"):
         Experiment("mine", "smoke", (ONE, ONE), groups, lambda configs, device, report: [])
-    with pytest.raises(BadInput, match="mine: 3 is no config"):
+    with pytest.raises(BadInput, match="mine: 3 is not a config"):
         Experiment("mine", "smoke", (3,), groups, lambda configs, device, report: [])

@@ -11,7 +11,8 @@ import pytest
 
 import byheart
 from byheart.bounds.counting import needed
-from byheart.compiler.rectangular.recipe import CompilerSettings, planned_spec
+from byheart.compiler import CompilerSettings
+from byheart.compiler.rectangular.attempt import planned_spec
 from byheart.errors import BadInput
 from byheart.sizing import Sizing
 from byheart.sizing.data import PIECE, read

@@ -1,25 +1,52 @@
-"""``byheart lab merge``: runs of several machines as one."""
+"""``byheart lab merge``: join the runs of several machines."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from byheart.cli.lab_output import say_half_lines, state
+from byheart.cli.lab_output import report_half_lines, state
 from byheart.cli.menu import about
 from byheart.cli.options import Arg, Json, Positional
-from byheart.cli.output import DONE
-from byheart.cli.result import console, number, print_json
+from byheart.cli.result import Block, Result, dim, number
+
+if TYPE_CHECKING:  # torch is slow to import
+    from byheart.lab.runs import Run
 
 MERGE = about(
-    "Runs of one experiment, parts of which several machines did, as one run: nothing twice, and none that disagree.",
+    "Join runs of one experiment, parts of which several machines executed: nothing twice, and none that disagree.",
     "byheart lab merge runs/dana-2025-1-paper-*-of-4 -o runs/dana",
-    "byheart lab run dana-2025-1 --scale paper -o runs/dana --resume # then what is missing",
+    "byheart lab run dana-2025-1 --scale paper -o runs/dana --resume # then the missing models",
 )
 
 
 @dataclass(frozen=True)
+class MergeResult(Result):
+    """The joined run. Models that are left to train are no failure."""
+
+    command: "LabMerge"
+    run: "Run"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the state of the run, and the numbers of joined runs and of models left."""
+        return {**state(self.run), "merged": len(self.command.folders), "left": len(self.run.pending())}
+
+    def rows(self) -> Iterator[Block]:
+        """Yield a summary, and the command that trains the models left."""
+        from byheart.lab.runs import SOURCE
+
+        run, left = self.run, len(self.run.pending())
+        done = f"{number(run.done)} of {number(len(run.configs))} models done"
+        yield f"{run.name}, {run.about['scale']}: {len(self.command.folders)} runs, {done}, {run.folder}"
+        if left:
+            experiment = f"{run.name}.py" if (run.folder / SOURCE).exists() else run.name
+            more = f"byheart lab run {experiment} --scale {run.about['scale']} --out {run.folder} --resume"
+            yield dim(f"{number(left)} are left; go on with:  {more}")
+
+
+@dataclass(frozen=True)
 class LabMerge:
-    """Put runs of one experiment together into a new one."""
+    """Join runs of one experiment into a new run."""
 
     folders: Positional[tuple[Path, ...]]
     """Folders of two or more runs of the same experiment and scale."""
@@ -27,23 +54,10 @@ class LabMerge:
     """Folder of the new run."""
     json: Json = False
 
-    def run(self) -> int:
-        """Merge; what is left to do is said, and is no failure."""
+    def run(self) -> MergeResult:
+        """Join the runs."""
         from byheart.lab.merging import merge
-        from byheart.lab.runs import SOURCE
 
         run = merge(self.folders, self.out)
-        say_half_lines(*self.folders)
-        left = len(run.pending())
-        if self.json:
-            print_json({**state(run), "merged": len(self.folders), "left": left})
-            return DONE
-        done = f"{number(run.done)} of {number(len(run.configs))} models done"
-        console().print(
-            f"{run.name}, {run.about['scale']}: {len(self.folders)} runs, {done}, {run.folder}", markup=False
-        )
-        if left:
-            what = f"{run.name}.py" if (run.folder / SOURCE).exists() else run.name
-            more = f"byheart lab run {what} --scale {run.about['scale']} --out {run.folder} --resume"
-            console().print(f"{number(left)} are left; go on with:  {more}", style="dim", markup=False)
-        return DONE
+        report_half_lines(*self.folders)
+        return MergeResult(self, run)

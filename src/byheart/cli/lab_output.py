@@ -1,30 +1,31 @@
-"""What the commands of the lab share: a run in words, its failures, and progress."""
+"""Output that several lab commands share: the state of a run, its failures, and progress."""
 
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from byheart.cli.output import steps
-from byheart.cli.result import console, number, table
+from byheart.cli.result import Block, Table, dim, number
+from byheart.progress import Report
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+if TYPE_CHECKING:  # torch is slow to import
     from byheart.lab.rows import ResultRow
     from byheart.lab.runs import Run
     from byheart.lab.summary import MetricSummary
-    from byheart.progress import Report
 
 Scale = Literal["smoke", "short", "paper"]
-SECONDS_A_LINE = 30.0  # of progress, where nobody looks at a terminal
-MOST_FAILURES_SHOWN = 10
+SCALES: tuple[Scale, ...] = get_args(Scale)
+SECONDS_PER_LINE = 30.0
+"""Seconds between lines of progress if stderr is no terminal."""
+MAX_FAILURES_SHOWN = 10
+"""Largest number of failed models in a table; the rest are only counted."""
 
 
 def state(run: "Run") -> dict[str, Any]:
-    """What a run is of, and how far it is."""
-    found = "running" if run.running else "complete" if run.done == len(run.configs) else "stopped"
+    """Return what a run is about and how far it is, as ``--json`` prints it."""
     sessions = run.about["sessions"]
     return {
         "run": str(run.folder),
@@ -33,73 +34,62 @@ def state(run: "Run") -> dict[str, Any]:
         "models": len(run.configs),
         "done": run.done,
         "failed": run.failed,
-        "state": found,
+        "state": "running" if run.running else "complete" if run.done == len(run.configs) else "stopped",
         "began": sessions[0]["started"] if sessions else None,
     }
 
 
-def say_half_lines(*folders: "Path") -> None:
-    """A line on stderr for every run whose results end in half a line, which is left out."""
+def report_half_lines(*folders: Path) -> None:
+    """Write a line to stderr for every run whose results end in half a line, which is ignored."""
     from byheart.lab.rows import has_half_a_line
     from byheart.lab.runs import RESULTS
 
     for folder in (folder for folder in folders if has_half_a_line(folder / RESULTS)):
-        what = "half a line at the end is left out: whoever wrote it was stopped, or is writing still"
-        sys.stderr.write(f"{folder / RESULTS}: {what}\n")
+        cause = "the process that wrote it was stopped, or is still writing"
+        sys.stderr.write(f"{folder / RESULTS}: half a line at the end is left out: {cause}\n")
 
 
-def print_failures(run: "Run") -> None:
-    """The first of those that failed, and how many more there are."""
-    failures = [row for row in run.rows if row.status == "failed"]
-    if not failures:
-        return
-    rows = table(f"failed: {number(len(failures))} models", "key", "config", "error")
-    for row in failures[:MOST_FAILURES_SHOWN]:
-        rows.add_row(*literal(row.key, _words(row), row.error or ""))
-    out = console()
-    out.print(rows)
-    if len(failures) > MOST_FAILURES_SHOWN:
-        out.print(f"… and {number(len(failures) - MOST_FAILURES_SHOWN)} more; --csv FILE writes them all", style="dim")
+def failures(run: "Run") -> Iterator[Block]:
+    """Yield a table of the first failures, and the number of the others."""
+    rows = run.failures
+    if rows:
+        cells = [(row.key, _config_text(row), row.error or "") for row in rows[:MAX_FAILURES_SHOWN]]
+        yield Table(f"failed: {number(len(rows))} models", ("key", "config", "error"), cells)
+    if len(rows) > MAX_FAILURES_SHOWN:
+        yield dim(f"… and {number(len(rows) - MAX_FAILURES_SHOWN)} more; --csv FILE writes them all")
 
 
-def literal(*texts: str) -> list[str]:
-    """Cells that say what a run's folder says, which may be anything: nothing in them is markup."""
-    from rich.markup import escape
-
-    return [escape(text) for text in texts]
-
-
-def _words(row: "ResultRow") -> str:
+def _config_text(row: "ResultRow") -> str:
     return ", ".join(f"{name} {setting(value)}" for name, value in row.config.items())
 
 
 def setting(value: object) -> str:
-    """A setting as it is written on the command line: exact, without thousands' separators."""
+    """Return a setting as the command line takes it: exact, without thousands separators."""
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def mean(found: "MetricSummary | None") -> str:
-    """A mean and its standard deviation, if there is one."""
-    if found is None:
+def mean(summary: "MetricSummary | None") -> str:
+    """Return a mean and its standard deviation, if there is one."""
+    if summary is None:
         return "–"
-    shown = f"{found.mean:.4g}" if abs(found.mean) < 1000 else f"{found.mean:,.0f}"
-    return f"{shown} ± {found.deviation:.2g}" if found.deviation else shown
+    text = f"{summary.mean:.4g}" if abs(summary.mean) < 1000 else f"{summary.mean:,.0f}"
+    return f"{text} ± {summary.deviation:.2g}" if summary.deviation else text
 
 
 @contextmanager
-def progress(title: str, *, quiet: bool) -> "Iterator[Report | None]":
-    """A bar; a line now and then where there is no terminal."""
+def progress(title: str, *, quiet: bool) -> Iterator[Report | None]:
+    """Show a progress bar, or a line every :data:`SECONDS_PER_LINE` if stderr is no terminal."""
     with steps(title, quiet=quiet) as bar:
-        yield bar if bar is not None or quiet else _Lines(title)
+        yield bar if bar is not None or quiet else _ProgressLines(title)
 
 
-class _Lines:
-    """Progress as lines on stderr, not too many of them."""
+class _ProgressLines:
+    """Progress as lines on stderr, at most one per :data:`SECONDS_PER_LINE`."""
 
     def __init__(self, title: str) -> None:
-        self.title, self.said = title, time.monotonic()
+        self.title, self.written_at = title, time.monotonic()
 
     def __call__(self, done: int, total: int, note: str = "", /) -> None:
-        if time.monotonic() - self.said >= SECONDS_A_LINE:
-            self.said = time.monotonic()
+        if time.monotonic() - self.written_at >= SECONDS_PER_LINE:
+            self.written_at = time.monotonic()
             sys.stderr.write(f"{self.title}: {number(done)} of {number(total)} models{f', {note}' if note else ''}\n")

@@ -1,61 +1,61 @@
-"""``byheart lab run``, and what all commands that train have in common."""
+"""``byheart lab run``, and the base of all commands that train."""
 
 import sys
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from byheart.cli.lab_capacity import check_device
-from byheart.cli.lab_output import Scale, print_failures, progress, state
+from byheart.cli.lab_output import Scale, failures, progress, state
 from byheart.cli.menu import about
 from byheart.cli.options import Arg, Json
-from byheart.cli.output import DONE, NOT_TRUE
-from byheart.cli.result import console, number, print_json
+from byheart.cli.result import Block, Result, dim, number
 from byheart.errors import BadInput
 from byheart.files.untrusted import read_json
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # torch is slow to import
     from byheart.executors import Executor
     from byheart.lab.jobs import Part, Progress
     from byheart.lab.runs import Run
     from byheart.lab.sources import Source
 
 RUN = about(
-    "Run an experiment: train all its models, and keep every result in a folder as soon as it is there.",
+    "Train all models of an experiment, and keep every result in a folder as soon as it is there.",
     "byheart lab run dana-2025-1 --scale short -o runs/dana",
-    "byheart lab run dana-2025-1 --scale short -o runs/dana --resume # after whatever happened",
+    "byheart lab run dana-2025-1 --scale short -o runs/dana --resume # after any interruption",
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingCommand:
-    """Where models are trained, for how long, and where results go."""
+    """Options of training: the place, the time, and the folder of the results."""
 
     scale: Scale = "smoke"
-    """smoke: a few steps, to see that it runs. short: minutes, the shape of the results. paper: as it was published."""
+    """smoke: a few steps, to see that it runs. short: minutes, for the shape of the results. paper: as published."""
     out: Annotated[Path | None, Arg(aliases=("-o",))] = None
-    """Folder of the run; runs/NAME-SCALE if not given."""
+    """Folder of the run (default: runs/NAME-SCALE)."""
     resume: bool = False
-    """Continue the run in the folder: what is done stays, what failed is tried again. Without one there, begin."""
+    """Continue the run in the folder: done models stay, failed ones are tried again. If there is no run, begin one."""
     time_limit: Annotated[float | None, Arg(metavar="SECONDS")] = None
-    """Stop after so many seconds: jobs under way are kept as they are, and --resume goes on with them."""
+    """Stop after this time. Jobs under way are kept as they are, and --resume continues them."""
     checkpoint_every: Annotated[float, Arg(metavar="SECONDS")] = 60.0
-    """How often jobs under way are kept in the folder: what is killed loses no more than that."""
+    """Time between checkpoints of jobs under way; a killed job loses no more than this."""
     executor: Literal["local", "processes", "ray"] = "local"
-    """local: here. processes: one a CPU core. ray: a Ray cluster, that at RAY_ADDRESS or else one on this machine."""
+    """local: this process. processes: one per CPU core. ray: the Ray cluster at RAY_ADDRESS, or one on this machine."""
     device: Literal["cpu", "cuda"] = "cpu"
-    """Where models are trained."""
+    """Device that trains the models."""
     jobs: int | None = None
-    """So many jobs at a time, for processes and ray; as many as there are cores (or GPUs) if not given."""
+    """Number of jobs at a time, for processes and ray (default: the number of cores or GPUs)."""
     gpus_per_job: float | None = None
-    """For ray with --device cuda: the share of a GPU that a job takes; 1 if not given."""
+    """Share of a GPU that a job takes, for ray with --device cuda (default: 1)."""
     runtime_env: Annotated[Path | None, Arg(metavar="FILE.json")] = None
-    """For ray: what its machines have to provide, as Ray's runtime environments say it."""
+    """Ray runtime environment, for ray: what its machines have to provide."""
     json: Json = False
 
-    def run(self) -> int:
-        """Train the pending models of the folder's run, and print the results; exit code 1 if models failed."""
+    def run(self) -> "TrainingResult":
+        """Train the pending models of the run in the folder."""
         from byheart.lab.jobs import execute
         from byheart.lab.runs import Run
         from byheart.lab.sources import load
@@ -83,13 +83,14 @@ class TrainingCommand:
                         checkpoint_every=self.checkpoint_every,
                     )
             except KeyboardInterrupt:
-                sys.stderr.write(f"stopped with {run.done} of {len(run.configs)} models done; {self.again(folder)}\n")
+                sys.stderr.write(
+                    f"stopped with {run.done} of {len(run.configs)} models done; {self.resume_hint(folder)}\n"
+                )
                 raise
-        self.show(run, reached, part)
-        return NOT_TRUE if reached.failed else DONE
+        return self.result(run, reached, part)
 
     def _source(self) -> "Source":
-        """Return where the experiment comes from."""
+        """Return the source of the experiment."""
         raise NotImplementedError
 
     def _part(self) -> "Part | None":
@@ -109,8 +110,8 @@ class TrainingCommand:
         check_device(self.device)
         if self.executor == "processes":
             if self.device != "cpu":
-                what = f"executor processes with device {self.device}"
-                raise BadInput(f"{what}; expected cpu (for several GPUs: --executor ray)")
+                message = f"executor processes with device {self.device}"
+                raise BadInput(f"{message}; expected cpu (for several GPUs: --executor ray)")
             return executors.Processes(source, workers=self.jobs, retries=0)
         if self.jobs is not None:
             raise BadInput("--jobs is for --executor processes or ray; omit it")
@@ -126,70 +127,95 @@ class TrainingCommand:
         environment = None if self.runtime_env is None else read_json(self.runtime_env)
         return executors.Ray(source, workers=self.jobs, gpus=gpus, runtime_env=environment)
 
-    def show(self, run: "Run", reached: "Progress", part: "Part | None") -> None:
-        """Print the progress of the run, and what to do next."""
-        rates = {"models_per_second": reached.models_per_second, "steps_per_second": reached.steps_per_second}
-        if self.json:
-            left = {"left": reached.left, "under_way": reached.under_way, "notes": reached.notes}
-            times = {"done_before": reached.earlier, **left, "seconds": reached.seconds}
-            print_json({**state(run), "part": None if part is None else str(part), **times, **rates})
-            return
-        earlier = f" ({number(reached.earlier)} of them earlier)" if reached.earlier else ""
-        ended = "nothing came to its end" if reached.under_way else "nothing was begun"
-        none = ended if reached.left else "nothing was left to do"
-        rate = f"{rates['models_per_second']:.3g} models/s" if reached.now else none
-        if reached.steps:
-            rate += f", {number(round(rates['steps_per_second']))} steps/s"
-        done = f"{number(reached.done)} of {number(reached.models)} models done{earlier}"
-        what = f"{run.name}, {run.about['scale']}{'' if part is None else f', part {part}'}"
-        out = console()
-        out.print(f"{what}: {done}, {reached.seconds:.1f} s, {rate}", markup=False)
-        print_failures(run)
-        out.print(f"saved in {run.folder}; see it with:  byheart lab show {run.folder}", style="dim", markup=False)
-        for note in reached.notes:
-            out.print(note, style="dim", markup=False)
-        if reached.left:
-            kept = f", {number(reached.under_way)} of them under way and kept" if reached.under_way else ""
-            over = f"the time is over with {number(reached.left)} models left{kept}"
-            out.print(f"{over}; {self.again(run.folder)}", style="dim", markup=False)
-        elif reached.failed:
-            out.print(f"for the failed ones, {self.again(run.folder)}", style="dim", markup=False)
+    def result(self, run: "Run", progress: "Progress", part: "Part | None") -> "TrainingResult":
+        """Return the result to print."""
+        return TrainingResult(self, run, progress, part)
 
-    def again(self, folder: Path) -> str:
-        """The command that goes on in the folder."""
+    def resume_hint(self, folder: Path) -> str:
+        """Return the command that continues the run in the folder."""
         words = [*self.command, "--scale", self.scale, "--out", str(folder), "--resume"]
-        told = ("scale", "out", "resume", "json")
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name not in told and field.default is not MISSING and value != field.default:
-                words += [f"--{field.name.replace('_', '-')}", *given(value)]
+            is_repeated = field.name not in ("scale", "out", "resume", "json") and field.default is not MISSING
+            if is_repeated and value != field.default:
+                words += [f"--{field.name.replace('_', '-')}", *flag_words(value)]
         return f"go on with:  {' '.join(map(quote, words))}"
 
     @property
     def command(self) -> list[str]:
-        """The words of the command that have no flag."""
+        """Words of the command that have no flag, or a required one."""
         raise NotImplementedError
 
 
-def given(value: object) -> list[str]:
-    """A flag's value as it is given on the command line, exactly.
+@dataclass(frozen=True)
+class TrainingResult(Result):
+    """A run, and the progress that a session made on it or on a part of it."""
 
-    >>> given((0.1, 100.0)), given(True)
+    command: TrainingCommand
+    run: "Run"
+    progress: "Progress"
+    part: "Part | None"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the state of the run, and the progress and the speed of the session."""
+        progress = self.progress
+        left = {"left": progress.left, "under_way": progress.under_way, "notes": progress.notes}
+        times = {"done_before": progress.earlier, **left, "seconds": progress.seconds}
+        rates = {"models_per_second": progress.models_per_second, "steps_per_second": progress.steps_per_second}
+        return {**state(self.run), "part": None if self.part is None else str(self.part), **times, **rates}
+
+    def rows(self) -> Iterator[Block]:
+        """Yield the progress, the failures, and what to do next."""
+        run, progress, hint = self.run, self.progress, self.command.resume_hint(self.run.folder)
+        earlier = f" ({number(progress.earlier)} of them earlier)" if progress.earlier else ""
+        done = f"{number(progress.done)} of {number(progress.models)} models done{earlier}"
+        part = "" if self.part is None else f", part {self.part}"
+        yield f"{run.name}, {run.about['scale']}{part}: {done}, {progress.seconds:.1f} s, {self._speed()}"
+        yield from failures(run)
+        yield dim(f"saved in {run.folder}; see it with:  byheart lab show {run.folder}")
+        yield from map(dim, progress.notes)
+        if progress.left:
+            kept = f", {number(progress.under_way)} of them under way and kept" if progress.under_way else ""
+            yield dim(f"the time is over with {number(progress.left)} models left{kept}; {hint}")
+        elif progress.failed:
+            yield dim(f"for the failed ones, {hint}")
+
+    def _speed(self) -> str:
+        """Return the speed of the session, or why it finished no model."""
+        progress = self.progress
+        if progress.now:
+            speed = f"{progress.models_per_second:.3g} models/s"
+        elif progress.left:
+            speed = "no model was finished" if progress.under_way else "no model was started"
+        else:
+            speed = "nothing was left to do"
+        return speed + (f", {number(round(progress.steps_per_second))} steps/s" if progress.steps else "")
+
+    @property
+    def is_true(self) -> bool:
+        """False if models failed."""
+        return not self.progress.failed
+
+
+def flag_words(value: object) -> list[str]:
+    """Return the words that give a flag this value on the command line, exactly.
+
+    >>> flag_words((0.1, 100.0)), flag_words(True)
     (['0.1', '100'], [])
     """
     if isinstance(value, tuple):
-        return [word for item in value for word in given(item)]
+        return [word for item in value for word in flag_words(item)]
     return [] if value is True else [str(value).removesuffix(".0") if isinstance(value, float) else str(value)]
 
 
 @dataclass(frozen=True)
 class RunExperiment(TrainingCommand):
-    """Run an experiment: train all its models, and keep every result in a folder as soon as it is there."""
+    """Train all models of an experiment, and keep every result in a folder as soon as it is there."""
 
     experiment: Annotated[str, Arg(metavar="NAME|FILE.py", positional=True)]
-    """Name of an experiment (byheart lab list), or a Python file of your own: it defines CONFIGS, a list of configs."""
+    """Name of an experiment (byheart lab list), or your own Python file, which defines CONFIGS, a list of configs."""
     part: Annotated[str | None, Arg(metavar="K/M")] = None
-    """Only the K-th of M parts, in a folder of its own (runs/NAME-SCALE-K-of-M); byheart lab merge unites them."""
+    """Train only the K-th of M parts, in its own folder (runs/NAME-SCALE-K-of-M); byheart lab merge joins parts."""
 
     def _source(self) -> "Source":
         from byheart.papers.experiments import source
@@ -208,5 +234,5 @@ class RunExperiment(TrainingCommand):
 
     @property
     def command(self) -> list[str]:
-        """The words of the command that have no flag."""
+        """Words of the command that have no flag."""
         return ["byheart", "lab", "run", self.experiment]

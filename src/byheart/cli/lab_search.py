@@ -1,29 +1,30 @@
-"""``byheart lab search``: which learning rate is best?"""
+"""``byheart lab search``: find the best learning rate of a grid."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from byheart.cli.lab_output import literal, mean, setting, state
-from byheart.cli.lab_run import TrainingCommand, given
+from byheart.cli.lab_output import mean, setting, state
+from byheart.cli.lab_run import TrainingCommand, TrainingResult, flag_words
 from byheart.cli.menu import about
 from byheart.cli.options import Arg
-from byheart.cli.result import console, number, print_json, table
+from byheart.cli.result import Block, Cell, Table
 from byheart.errors import BadInput
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # torch is slow to import
     from byheart.lab.jobs import Part, Progress
     from byheart.lab.runs import Run
     from byheart.lab.search import Tried
     from byheart.lab.sources import Source
 
 SEARCH = about(
-    "Train configs of an experiment with each learning rate of a grid, and say which is the best.",
+    "Train configs of an experiment with each learning rate of a grid, and mark the best one.",
     "byheart lab search dana-2025-2 --scale short --where head_dim=10 --learning-rates 0.001 0.003 0.01 0.03",
 )
 
 
 def settings_in(where: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Names and values of a ``--where``.
+    """Return the names and values of ``--where``.
 
     >>> settings_in(("heads=20",))
     (('heads', '20'),)
@@ -37,18 +38,18 @@ def settings_in(where: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True)
 class LabSearch(TrainingCommand):
-    """The best learning rate of a grid, for configs of an experiment; all tries are kept in a run."""
+    """Find the best learning rate of a grid for configs of an experiment. All tries are kept in a run."""
 
     experiment: Annotated[str, Arg(metavar="NAME|FILE.py", positional=True)]
     """Name of an experiment (byheart lab list), or a Python file of your own, whose configs have a learning_rate."""
     learning_rates: tuple[float, ...]
-    """The grid, two or more."""
+    """Learning rates of the grid, two or more."""
     where: tuple[str, ...] = ()
-    """Only configs with these settings, as heads=20 head_dim=10."""
+    """Search only configs with these settings, such as heads=20 head_dim=10."""
     metric: str = "accuracy"
-    """What is best; its mean over the seeds counts."""
+    """Metric to compare by its mean over the seeds."""
     lowest: bool = False
-    """The lowest is the best, as for a loss."""
+    """Prefer the lowest mean, as for a loss."""
 
     def _source(self) -> "Source":
         from byheart.lab.search import Search
@@ -61,29 +62,42 @@ class LabSearch(TrainingCommand):
         check_metric(searched, self.metric)
         return origin
 
-    def show(self, run: "Run", reached: "Progress", part: "Part | None") -> None:
-        """Print the learning rates with the best one marked, then the progress of the run."""
+    def result(self, run: "Run", progress: "Progress", part: "Part | None") -> "SearchResult":
+        """Return the rates that were tried, with the best one marked."""
         from byheart.lab.search import tried
 
-        found = tried(run.rows, self.metric, lowest=self.lowest) if run.done else []
-        if self.json:
-            print_json({**state(run), "left": reached.left, "metric": self.metric, "tried": [asdict(t) for t in found]})
-            return
-        if found:
-            console().print(self._shown(found))
-        super().show(run, reached, part)
-
-    def _shown(self, found: "list[Tried]") -> Any:
-        names = [f">{name}" for name in literal(*found[0].settings)]
-        rows = table(f"learning rates by {self.metric}", *names, ">learning_rate", f">{self.metric}", ">models", "")
-        for one in found:
-            told = "best, at the end of the grid: try beyond" if one.edge else "best" if one.best else ""
-            counted = number(None if one.measured is None else one.measured.models)
-            settings = literal(*map(setting, one.settings.values()))
-            rows.add_row(*settings, setting(one.learning_rate), mean(one.measured), counted, told)
-        return rows
+        rates = tried(run.rows, self.metric, lowest=self.lowest) if run.done else []
+        return SearchResult(self, run, progress, part, rates)
 
     @property
     def command(self) -> list[str]:
-        """The words of the command that have no flag, or one that has to be there."""
-        return ["byheart", "lab", "search", self.experiment, "--learning-rates", *given(self.learning_rates)]
+        """Words of the command that have no flag, or a required one."""
+        return ["byheart", "lab", "search", self.experiment, "--learning-rates", *flag_words(self.learning_rates)]
+
+
+@dataclass(frozen=True)
+class SearchResult(TrainingResult):
+    """Learning rates of a run, with the best one marked."""
+
+    command: LabSearch
+    rates: "list[Tried]"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the state of the run, and all rates that were tried."""
+        found = {"metric": self.command.metric, "tried": self.rates}
+        return {**state(self.run), "left": self.progress.left, **found}
+
+    def rows(self) -> Iterator[Block]:
+        """Yield a table of the rates, and the progress of the run."""
+        metric, rates = self.command.metric, self.rates
+        if rates:
+            names = [f">{name}" for name in (*rates[0].settings, "learning_rate", metric, "models")]
+            yield Table(f"learning rates by {metric}", [*names, ""], [_cells(rate) for rate in rates])
+        yield from super().rows()
+
+
+def _cells(rate: "Tried") -> list[Cell]:
+    remark = "best, at the end of the grid: try beyond" if rate.edge else "best" if rate.best else ""
+    models = None if rate.measured is None else rate.measured.models
+    values = map(setting, (*rate.settings.values(), rate.learning_rate))
+    return [*values, mean(rate.measured), models, remark]

@@ -1,7 +1,7 @@
-"""The menu of commands: what there is, what was meant, and how a page of help is laid out.
+"""Menus of commands, and the layout of their help.
 
-A command is imported when it is asked for, or its help is: the menu itself imports nothing of Byheart but errors, so
-that ``byheart --help`` takes no longer than Python's start.
+A menu imports a command only when the command or its help is asked for, so ``byheart --help`` takes no longer than
+Python's start.
 """
 
 import shlex
@@ -14,62 +14,63 @@ from typing import Any
 from byheart.errors import BadInput, did_you_mean
 
 WIDEST = 80
-"""Columns that prose and examples take at most."""
+"""Largest number of columns of help: longer lines are hard to read."""
 NARROWEST = 20
-"""Columns that help is laid out for at least: with a few less, laying it out does not end."""
+"""Smallest number of columns of help, however narrow the terminal is."""
 
 
 @dataclass(frozen=True)
 class About:
-    """What a command is for, and examples of it: each is one command line, with a remark after " # " if need be."""
+    """The purpose of a command, with examples."""
 
     text: str
     examples: tuple[str, ...]
+    """Command lines, each with an optional remark after " # "."""
 
     @property
     def first(self) -> str:
-        """The first sentence."""
+        """The first sentence, without its full stop."""
         return self.text.partition(". ")[0].rstrip(".")
 
     def __str__(self) -> str:
-        """The text with its examples, for people and within their columns."""
+        """Return the text and the examples in lines that fit the terminal."""
         heading = "Example:" if len(self.examples) == 1 else "Examples:"
         return "\n".join([*prose(self.text), "", heading, *map(_pasted, self.examples)])
 
 
 def about(text: str, *examples: str) -> About:
-    """What a command is for, with examples."""
+    """Return a purpose with any number of examples."""
     return About(text, examples)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a menu: a command, whose class is loaded when needed, or a menu of its own."""
+    """A line of a menu: a command, or another menu."""
 
     about: About
     load: Callable[[], Any]
-    """The dataclass that is filled from the command line and run; for a group, the menu below it."""
+    """Function that imports and returns the command's dataclass, or the other menu."""
     of: str = ""
-    """What the menu below lists, a "command" or a "construction"; empty if this is a command itself."""
+    """Noun for an entry of the other menu, "command" or "construction"; empty for a command."""
     section: str = ""
-    """The heading that it stands under in the first help."""
+    """Heading above the entry; empty if the menu has no headings."""
 
 
 Menu = Mapping[str, Entry]
 
 
 def columns() -> int:
-    """How wide help is: as the terminal, but neither too narrow nor wider than a line is read well."""
+    """Return the width of help: that of the terminal, within limits."""
     return max(NARROWEST, min(shutil.get_terminal_size().columns, WIDEST))
 
 
 def prose(text: str, indent: str = "") -> list[str]:
-    """A paragraph in lines; all but the first are indented."""
+    """Break a paragraph into lines, and indent all but the first."""
     return wrap(text, columns(), subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _pasted(example: str) -> str:
-    r"""A command line to be pasted into a shell, broken with backslashes where it is too long.
+    r"""Format an example to be pasted into a shell, broken with backslashes if it is too long.
 
     >>> print(_pasted("byheart lab search dana-2025-2 --scale short --where head_dim=10 --learning-rates 0.001 0.003"))
       byheart lab search dana-2025-2 --scale short --where head_dim=10 \
@@ -88,7 +89,7 @@ def _pasted(example: str) -> str:
 
 
 def _kept_together(words: list[str]) -> list[str]:
-    """Options with their values, which no line should part."""
+    """Join every option with its values, so that no line break comes between them."""
     groups: list[str] = []
     for word in words:
         if groups and not word.startswith("-") and groups[-1].startswith("-"):
@@ -98,10 +99,10 @@ def _kept_together(words: list[str]) -> list[str]:
     return groups
 
 
-def overview(words: list[str], said: About, menu: Menu, of: str) -> str:
-    """The help of a menu: what there is, a line each, under headings if the menu has some."""
+def overview(words: list[str], about: About, menu: Menu, of: str) -> str:
+    """Return the help of a menu: its entries under their headings, each with the first sentence of its purpose."""
     prog = " ".join(words)
-    lines = [f"usage: {prog} {of.upper()} ...", "", *str(said).splitlines()]
+    lines = [f"usage: {prog} {of.upper()} ...", "", *str(about).splitlines()]
     widest = max(map(len, menu))
     heading = None
     for name, entry in menu.items():
@@ -114,7 +115,7 @@ def overview(words: list[str], said: About, menu: Menu, of: str) -> str:
 
 
 def entry_in(menu: Menu, name: str, of: str) -> Entry:
-    """A line of the menu; BadInput says which was probably meant.
+    """Return an entry of the menu, or raise BadInput with the closest name.
 
     >>> entry_in({"build": Entry(about("Build."), object)}, "biuld", "command")
     Traceback (most recent call last):

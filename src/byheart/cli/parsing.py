@@ -1,10 +1,10 @@
-"""From the words of a command line to a command that runs.
+"""The parser: the words of a command line lead through the menus to one command, and only that one is imported.
 
-The words lead through the menus to one command, and only that command is imported. The help of a menu imports no
-library at all.
+The help of a menu imports no library at all.
 """
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,25 @@ from byheart.cli.menu import entry_in, overview
 from byheart.errors import BadInput
 
 HELP = ("-h", "--help")
-COMPLETION = ("--print-completion", "--write-completion", "--tyro-print-completion", "--tyro-write-completion")
-"""Flags for a completion script: on stdout, or into a file. The names that start with --tyro are those of 0.1."""
+SCRIPTS = {
+    "bash": """_byheart() {
+    local words=$(byheart --complete "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2> /dev/null)
+    COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _byheart byheart
+""",
+    "zsh": """#compdef byheart
+compadd -- ${(f)"$(byheart --complete "${(@)words[2,CURRENT-1]}" 2> /dev/null)"}
+_files
+""",
+    "fish": "complete -c byheart -a '(byheart --complete (commandline -opc)[2..-1] 2> /dev/null)'\n",
+}
+"""Completion scripts by shell. Each asks ``byheart --complete WORDS`` what may follow; the shell adds files."""
+SCRIPT_FLAGS = ("--print-completion", "--write-completion", "--tyro-print-completion", "--tyro-write-completion")
+"""Flags that print or write a completion script. The last two are their names in version 0.1."""
 OWN = "--construction"
 WITH_OWN = (["bounds"], ["build"], ["compare"], ["task", "check"])
-"""Commands that take ``--construction FILE``: the user's own constructions get a command, flags and help as others."""
+"""Commands that take ``--construction FILE``, a file with a construction of the user's own."""
 
 
 def parse(words: list[str]) -> Any:
@@ -27,8 +41,9 @@ def parse(words: list[str]) -> Any:
     """
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
-    if words[:1] and words[0] in COMPLETION:
-        _complete(words)
+    if words[:1] and (words[0] in SCRIPT_FLAGS or words[0] == "--complete"):
+        sys.stdout.write(_script(*words) if words[0] in SCRIPT_FLAGS else "\n".join(_completions(words[1:])))
+        sys.exit(0)
     words = _without_own(words)
     path, about, menu, of = ["byheart"], BYHEART, COMMANDS, "command"
     for place, word in enumerate(words):
@@ -47,7 +62,10 @@ def parse(words: list[str]) -> Any:
 
 
 def _without_own(words: list[str]) -> list[str]:
-    """Register the constructions in the files after ``--construction``, and return the other words."""
+    """Register the constructions in the files after ``--construction``, and return the other words.
+
+    A registered construction has a command, options and help, as the built-in ones have.
+    """
     if not any(words[: len(command)] == command for command in WITH_OWN):
         return words
     others, rest = [], iter(words)
@@ -63,18 +81,31 @@ def _without_own(words: list[str]) -> list[str]:
     return others
 
 
-def _complete(words: list[str]) -> None:
-    """Print or write a shell's completion script, and exit."""
-    from byheart.cli.completion import SHELLS, script
+def _completions(words: list[str]) -> Iterable[str]:
+    """Return what may follow the words: commands, flags, or the values of the last flag."""
+    menu = COMMANDS
+    for word in _without_own(words):
+        if word not in menu:
+            return []
+        entry = menu[word]
+        if not entry.of:
+            from byheart.cli.arguments import arguments_of
+
+            flags = {name: item for item in arguments_of(entry.load()) if not item.is_positional for name in item.names}
+            return flags[words[-1]].choices if words[-1] in flags else [*flags, *HELP]
+        menu = entry.load()
+    return menu
+
+
+def _script(flag: str, shell: str = "", *files: str) -> str:
+    """Return the completion script of a shell to be printed, or write it into a file and return an empty text."""
+    if shell not in SCRIPTS:
+        raise BadInput(f"{flag}: expected one of {', '.join(SCRIPTS)}, got {shell!r}")
+    if len(files) != ("write" in flag):
+        raise BadInput(f"{flag} {shell}: expected {int('write' in flag)} FILE, got {len(files)}")
+    if not files:
+        return SCRIPTS[shell]
     from byheart.files.writing import write_text
 
-    flag, shell, *files = [*words, ""][: len(words) + (len(words) < 2)]
-    if shell not in SHELLS:
-        raise BadInput(f"{flag}: expected one of {', '.join(SHELLS)}, got {shell!r}")
-    if len(files) != ("write" in flag):
-        raise BadInput(f"expected {flag} {shell}{' FILE' * ('write' in flag)}, got {len(files)} files")
-    if files:
-        write_text(Path(files[0]), script(shell))
-    else:
-        sys.stdout.write(script(shell))
-    sys.exit(0)
+    write_text(Path(files[0]), SCRIPTS[shell])
+    return ""

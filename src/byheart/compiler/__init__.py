@@ -21,6 +21,7 @@ claimed is that the network says anything sensible about a context that it was n
 
 from byheart.compiler.compile import compile
 from byheart.compiler.edit import edit
-from byheart.compiler.rectangular.recipe import CompilerSettings, Recipe
+from byheart.compiler.layouts import CompilerSettings
+from byheart.compiler.rectangular.recipe import Recipe
 
 __all__ = ["CompilerSettings", "Recipe", "compile", "edit"]

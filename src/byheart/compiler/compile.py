@@ -1,19 +1,15 @@
-"""The way in: a task, texts, facts or files; read, made into contexts, compiled in one of the layouts."""
+"""Compile a task, texts, facts or files: read them, make contexts of them, and follow recipes until one succeeds."""
 
+import time
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from byheart.compiler.rectangular.recipe import (
-    ASKED,
-    NAME,
-    ONE_TABLE,
-    CompilerSettings,
-    compile_rectangular,
-    memory_for,
-)
-from byheart.compiler.rectangular.refusing import whole
+from byheart.compiler import layouts
+from byheart.compiler.layouts import NAME, CompilerSettings, Layout, LayoutName, Resources, Unsolvable
+from byheart.compiler.rectangular.recipe import ASKED, ONE_TABLE, memory_for
+from byheart.compiler.rectangular.refusing import with_whole_prompts
 from byheart.constructions.built import Built
 from byheart.constructions.construction import settings_from
 from byheart.errors import BadInput, check_seed
@@ -35,10 +31,10 @@ if TYPE_CHECKING:
     from byheart.compiler.rectangular.shelf import Shelf
 
 TokenizerName = Literal["bytes", "bpe"]
-MOST_IDS = 1 << 22
-"""Tokens, and labels: config.json lists the length of every label's code, and takes no more than 64 MB."""
+MAX_IDS = 1 << 22
+"""Highest number of tokens, and of labels: config.json lists the code length of every label within 64 MB."""
 VOCAB = 1024
-"""Tokens of byte pairs, if nobody says how many."""
+"""Default number of tokens of byte pairs."""
 
 
 def compile(
@@ -52,120 +48,162 @@ def compile(
     executor: Workplace | None = None,
     keep: "Shelf | None" = None,
     report: Report | None = None,
-    **given: Any,
+    **options: Any,
 ) -> Built:
-    """A float Transformer that recites texts, each from its first tokens on, knows facts, or answers a next-token task.
+    """Compile a float Transformer that recites texts from their first tokens on, knows facts, or answers a task.
 
-    ``questions``: a task; facts, or pairs (prompt, completion); a text, or several by name; paths. ``tokenizer``
-    ("bytes" or "bpe"; None: bytes; a path: the ``tokenizer.json`` there) is for texts, and ``vocab`` (None: 1024), how
-    many tokens there are to be at most, for "bpe".
+    ``questions``: a task; facts, or pairs (prompt, completion); a text, or several by name; paths.
+    ``tokenizer`` is for texts: "bytes" (the default), "bpe", or the path of a ``tokenizer.json``. ``vocab`` is the
+    highest number of tokens of "bpe" (default: 1024).
     Settings are given one by one (``layout="uniform"``) or all together.
-    ``window`` None: the smallest power of two at which no context asks for two answers. Files for which the machine has
-    no room, in memory or on the disk, are refused before they are read.
-    ``executor`` says where a network of several shards is solved, and ``keep`` is a shelf for shards that are solved:
-    a compile that was killed finds them there. The network is the same.
+    ``window`` None: the smallest power of two at which no context asks for two answers. Files that do not fit into the
+    machine's memory or disk are refused before they are read.
+    ``executor`` says where a network of several shards is solved. ``keep`` is a shelf for solved shards: a compile that
+    was killed finds them there. Neither changes the network.
 
     >>> built = compile("To be, or not to be, that is the question.")
     >>> built.network.window, built.questions.size.examples
     (8, 42)
     """
-    settings = settings_from(CompilerSettings, NAME, settings, given)
+    settings = settings_from(CompilerSettings, NAME, settings, options)
+    _check_options(settings, tokenizer, vocab, seed)
+    can_shard = settings.layout == "rectangular" and settings.shards != 1 and settings.refuse is None
+    storage = {"shards": can_shard, "kept": keep is not None}
+    contexts, files = _read(questions, settings, tokenizer, vocab, window, storage, report)
+    resources = Resources(files, report, executor, keep)
+    return compile_contexts(contexts, settings, seed=seed, resources=resources)
+
+
+def compile_contexts(contexts: Contexts, settings: CompilerSettings, *, seed: int, resources: Resources) -> Built:
+    """Follow one recipe after the other until every question has its answer."""
+    began = time.perf_counter()
+    layout = _layout(settings.layout)
+    recipe = layout.first_recipe(contexts, settings, seed)
+    for _ in range(layouts.ATTEMPTS):
+        try:
+            network, choices = layout.attempt(recipe, contexts, resources)
+        except Unsolvable as failure:
+            recipe = layout.next_recipe(recipe, contexts, failure)
+        else:
+            seconds = time.perf_counter() - began
+            return Built(NAME, recipe.settings, network, seconds, seed, contexts, choices)
+    raise BadInput(f"no table was found in {layouts.ATTEMPTS} attempts; another --seed may do")
+
+
+def _layout(name: LayoutName) -> Layout[Any]:
+    if name == "rectangular":
+        from byheart.compiler.rectangular.attempt import RECTANGULAR
+
+        return RECTANGULAR
+    from byheart.compiler.stock.attempt import STOCK
+
+    return STOCK
+
+
+def _check_options(
+    settings: CompilerSettings, tokenizer: TokenizerName | Path | None, vocab: int | None, seed: int
+) -> None:
+    """Raise BadInput if options do not go together."""
     check_seed(seed)
     if settings.shards is not None and settings.layout != "rectangular":
-        what = "every layer of its table is one" if settings.layout == "uniform" else "every expert is one"
-        raise BadInput(f"shards is for layout rectangular; in layout {settings.layout} {what}: omit it")
+        shards = "every layer of its table is one" if settings.layout == "uniform" else "every expert is one"
+        raise BadInput(f"shards is for layout rectangular; in layout {settings.layout} {shards}: omit it")
     if tokenizer not in (None, "bytes", "bpe") and not isinstance(tokenizer, Path):
         raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe, or the Path of a tokenizer.json")
     if vocab is not None and tokenizer != "bpe":
         raise BadInput(f"vocab is {vocab}, which is for the tokenizer bpe; expected none, or tokenizer bpe")
-    shards = settings.layout == "rectangular" and settings.shards != 1 and settings.refuse is None
-    how = {"shards": shards, "kept": keep is not None}
-    _check_memory(_size_of_texts(questions), tokenizer, **how)
-    read = read_questions(questions, narrow=True)
-    if isinstance(read, Facts):
-        _check_memory(read.asked, tokenizer, **how)
-    chosen = _tokenizer(read, tokenizer, VOCAB if vocab is None else vocab)
-    contexts = _contexts(read, chosen, window, settings, report)
-    del read  # what was made of it is enough
-    check_ids(contexts)
-    files = {} if chosen is None else chosen.files(begins=settings.layout != "rectangular")
-    if settings.layout == "rectangular":
-        return compile_rectangular(
-            contexts, settings, seed=seed, files=files, report=report, executor=executor, keep=keep
-        )
-    from byheart.compiler.layouts import STOCK
-    from byheart.compiler.stock.attempt import compile_stock
 
-    return compile_stock(STOCK[settings.layout](), contexts, settings, seed=seed, files=files, report=report)
+
+def _read(
+    questions: QuestionsLike,
+    settings: CompilerSettings,
+    tokenizer: TokenizerName | Path | None,
+    vocab: int | None,
+    window: int | None,
+    storage: Mapping[str, bool],
+    report: Report | None,
+) -> tuple[Contexts, Mapping[str, bytes]]:
+    """Return the contexts that the network has to know, and the files of their tokenizer."""
+    _check_memory(_size_of_texts(questions), tokenizer, **storage)
+    data = read_questions(questions, narrow=True)
+    if isinstance(data, Facts):
+        _check_memory(data.asked, tokenizer, **storage)
+    chosen = _tokenizer(data, tokenizer, VOCAB if vocab is None else vocab)
+    contexts = _contexts(data, chosen, window, settings, report)
+    check_ids(contexts)
+    return contexts, {} if chosen is None else chosen.files(begins=settings.layout != "rectangular")
 
 
 def _contexts(
-    read: Questions | Facts | Texts,
+    data: Questions | Facts | Texts,
     tokenizer: Tokenizer | None,
     window: int | None,
     settings: CompilerSettings,
     report: Report | None,
 ) -> Contexts:
-    """What is asked; whole prompts, if others are to be refused."""
+    """Return the contexts. If other prompts are to be refused, the window covers whole prompts."""
     if settings.refuse is None:
-        return as_contexts(read, tokenizer=tokenizer, window=window, report=report)
-    if not isinstance(read, Facts):
+        return as_contexts(data, tokenizer=tokenizer, window=window, report=report)
+    if not isinstance(data, Facts):
         raise BadInput("refuse is for facts, each with a prompt of its own; expected --facts FILE, or pairs")
     if settings.layout != "rectangular":
         raise BadInput(f"refuse does not go with layout {settings.layout}; expected layout rectangular")
-    found = as_contexts(read, tokenizer=tokenizer, window=MAX_WINDOW if window is None else window)
-    return whole(found, window)
+    contexts = as_contexts(data, tokenizer=tokenizer, window=MAX_WINDOW if window is None else window)
+    return with_whole_prompts(contexts, window)
 
 
 def check_ids(contexts: Contexts) -> None:
-    """BadInput if there are more tokens, or labels, than a compiled network has rows for."""
-    if max(contexts.vocab, contexts.label_count) > MOST_IDS:
+    """Raise BadInput if there are more tokens, or labels, than a compiled network can have."""
+    if max(contexts.vocab, contexts.label_count) > MAX_IDS:
         sizes = f"{contexts.vocab:,} tokens and {contexts.label_count:,} labels"
-        raise BadInput(f"there are {sizes}; expected at most {MOST_IDS:,}: each has a row in the network and its files")
+        raise BadInput(f"there are {sizes}; expected at most {MAX_IDS:,}: each has a row in the network and its files")
 
 
 def _tokenizer(
-    read: Questions | Facts | Texts, name: TokenizerName | Path | None, vocab: int
+    data: Questions | Facts | Texts, name: TokenizerName | Path | None, vocab: int
 ) -> Bytes | BytePairs | LoadedTokenizer | None:
-    """Of texts, the tokenizer that was asked for; what has its tokens already needs none."""
-    if isinstance(read, Questions) or (isinstance(read, Facts) and read.are_ids):
+    """Return the tokenizer for texts; None for data that consist of token ids."""
+    if isinstance(data, Questions) or (isinstance(data, Facts) and data.are_ids):
         if name is not None:
-            what = "these facts are token ids already" if isinstance(read, Facts) else "a task has its tokens already"
-            raise BadInput(f"tokenizer is {name}, which is for texts; {what}")
+            tokens = "these facts are token ids already" if isinstance(data, Facts) else "a task has its tokens already"
+            raise BadInput(f"tokenizer is {name}, which is for texts; {tokens}")
         return None
     if isinstance(name, Path):
         return load_tokenizer(name)
-    return BytePairs.train(tuple(_texts(read)), vocab) if name == "bpe" else Bytes()
+    return BytePairs.train(tuple(_texts(data)), vocab) if name == "bpe" else Bytes()
 
 
-def _texts(read: Facts | Texts) -> Iterator[bytes]:
-    if not isinstance(read, Facts):
-        yield from read.values()
+def _texts(data: Facts | Texts) -> Iterator[bytes]:
+    if not isinstance(data, Facts):
+        yield from data.values()
         return
-    for fact in read:
+    for fact in data:
         yield from (piece for piece in (fact.prompt, fact.completion) if isinstance(piece, bytes))
 
 
 def _size_of_texts(questions: QuestionsLike) -> int:
-    """Bytes of texts in files; what a task's file takes is seen when it is read."""
-    given = questions if isinstance(questions, list | tuple) else [questions]
-    task = isinstance(questions, Path) and questions.suffix in TASK_READERS
-    paths = [] if task else [path for path in given if isinstance(path, Path)]
+    """Return the bytes of texts in files; 0 for a task's file, which is checked when it is read."""
+    sources = questions if isinstance(questions, list | tuple) else [questions]
+    is_task = isinstance(questions, Path) and questions.suffix in TASK_READERS
+    paths = [] if is_task else [path for path in sources if isinstance(path, Path)]
     return sum(path.stat().st_size for path in list_files(paths) if path.is_file())
 
 
-def _check_memory(size: int, tokenizer: TokenizerName | Path | None, **how: bool) -> None:
-    """Refuse what cannot fit; with byte pairs, or others' tokens, there are about a third as many."""
+def _check_memory(size: int, tokenizer: TokenizerName | Path | None, **storage: bool) -> None:
+    """Raise BadInput for texts of ``size`` bytes that cannot fit.
+
+    Byte pairs, and tokenizers from a file, are assumed to make one token of three bytes.
+    """
     tokens = size // (1 if tokenizer in (None, "bytes") else 3)
     check_room(ASKED * tokens, f"what is asked of {size / 2**20:,.0f} MiB of text")
-    needed = memory_for(tokens, **how)
-    there = int(memory.USABLE_SHARE * memory.available())
-    if needed > there:
+    needed = memory_for(tokens, **storage)
+    usable = int(memory.USABLE_SHARE * memory.available())
+    if needed > usable:
         gib = 2**30
-        # One table of less text takes more than shards do.
-        least = (ONE_TABLE >> 20) + 1 if how["shards"] and size > ONE_TABLE else 0
-        fits = bisect_right(range(size >> 20), there, lo=least, key=lambda mib: memory_for(mib << 20, **how)) - 1
+        # One table of less text may take more than shards do: look for texts that fit above the size of one table.
+        least = (ONE_TABLE >> 20) + 1 if storage["shards"] and size > ONE_TABLE else 0
+        fits = bisect_right(range(size >> 20), usable, lo=least, key=lambda mib: memory_for(mib << 20, **storage)) - 1
         raise BadInput(
             f"{size / 2**20:,.0f} MiB of text would take about {needed / gib:,.0f} GiB of memory to compile; there are "
-            f"{there / gib:,.1f} GiB for it, enough for about {fits:,} MiB: split the text into several models"
+            f"{usable / gib:,.1f} GiB for it, enough for about {fits:,} MiB: split the text into several models"
         )

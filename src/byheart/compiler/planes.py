@@ -1,29 +1,143 @@
-"""Words found bit plane after bit plane, from the lowest up: what both layouts solve in.
+"""Solve for the words of a table, bit plane after bit plane, from the lowest up: the same for all layouts.
 
-A question asks for some bits of the sum of its words. Bit p of the sum is the parity of the words' bits p and of what
-is carried from below, which is known by then: one equation modulo 2. Equations that depend on others and contradict
-them are made to agree by other free bits in the plane below, which change the carries and break nothing that is solved.
+A question asks for some bits of the sum of its words. Bit p of the sum is the parity of two things: the words' bits p,
+and what is carried from below, which is known by then. So each question is one equation modulo 2. Where equations
+depend on others and contradict them, the plane below gets other free bits: these change the carries, and nothing that
+is solved breaks.
+
+Planes that the same questions read share one elimination. Eliminations do not depend on the planes below, so they may
+run ahead on other threads.
 """
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiled import jit
-from byheart.compiler.rectangular.dimensions import Unsolvable
+from byheart.compiler.layouts import Unsolvable
 from byheart.constructions.gadgets.parities import band, dense
+from byheart.progress import Report
 
 Bits = NDArray[np.uint8]
 Ids = NDArray[np.int64]
 MOST_DEPENDENT = 6
+"""Highest number of equations of a plane that may depend on others."""
 _KEY = 0x9E3779B97F4A7C15
 """An odd number of 64 bits: its powers mix unknowns into a key."""
 
 
-def count_dependent(cells: Ids) -> int:
-    """At least so many of the equations over these unknowns [m, k] (−1: none) depend on others; none is eliminated.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Equations:
+    """The words that each question of a table reads, and the bits that their sum has to have."""
 
-    The rank is at most the number of different equations, and at most that of the unknowns in them. What is counted as
-    the same equation is the same: their keys sort them, themselves are compared.
+    cells: Ids
+    """[N, k]: numbers of the words; −1 for none."""
+    offset: Ids
+    """[N]: a code word's bits are those below this one, the highest first."""
+    word: Ids
+    """[N]: code words."""
+    length: Ids
+    """[N]: bits of each code word."""
+    bits: int
+    """Bits per word of the table."""
+    wraps: bool
+    """True if code words go on at the highest bit, which reading complements."""
+    exponent: int = 0
+    """Bits of each exponent, above the ``bits`` of a word. Exponents are a sum of their own."""
+    exponent_first: NDArray[np.bool_] | None = None
+    """[N]: True for questions whose code word begins in the exponents."""
+    before: Ids | None = None
+    """[N]: what each sum begins with; None: 0."""
+    base: Ids | None = None
+    """[N]: the first 64-bit word of each equation, if the systems are banded."""
+    band: int = 0
+    """Number of 64-bit words from there on that hold all unknowns of an equation."""
+
+    def asked(self, plane: int) -> tuple[Ids, Bits]:
+        """Return the questions that read the plane, and the bit of the sum that each asks for there."""
+        if plane >= self.bits:
+            assert self.exponent_first is not None
+            place = np.where(self.exponent_first, self.bits + self.exponent - 1 - plane, self.length)
+        else:
+            place = self.offset - 1 - plane
+            if self.wraps:
+                place %= self.bits
+            if self.exponent_first is not None:
+                place += self.exponent * self.exponent_first
+        members = np.flatnonzero((place >= 0) & (place < self.length))
+        bits = (self.word[members] >> (self.length[members] - 1 - place[members])) & 1
+        if self.wraps and plane == self.bits - 1:
+            bits ^= 1
+        return members, bits.astype(np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plane:
+    """The questions that read one plane, the bits that they ask for, and their system."""
+
+    members: Ids
+    wanted: Bits
+    system: Callable[[], band.BandEchelon]
+
+
+def solve_planes(
+    equations: Equations,
+    unknowns: int,
+    rng: np.random.Generator,
+    *,
+    threads: int = 0,
+    report: Report | None = None,
+) -> "Planes":
+    """Return words that solve all equations. ``threads`` eliminate that many planes ahead. Raise Unsolvable."""
+    planes, count = Planes(equations.cells, unknowns, rng, equations.before), equations.bits + equations.exponent
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        for number, plane in enumerate(_eliminated(planes, equations, count, pool, threads)):
+            if number == equations.bits:
+                planes.restart()
+            planes.fill(number, number % equations.bits, plane.members, plane.wanted, plane.system())
+            if report is not None:
+                report(number + 1, count)
+    return planes
+
+
+def _eliminated(
+    planes: "Planes", equations: Equations, count: int, pool: ThreadPoolExecutor, threads: int
+) -> Iterator[_Plane]:
+    """Yield the planes in order, while the next ones are eliminated on other ``threads``, if there are any."""
+    waiting: deque[_Plane] = deque()
+    last: _Plane | None = None
+    for number in range(count + threads):
+        if number < count:
+            members, wanted = equations.asked(number)
+            if last is not None and np.array_equal(members, last.members):
+                system = last.system
+            else:
+                base = None if equations.base is None else equations.base[members]
+                system = _started(pool if threads else None, planes, members, base, equations.band)
+            waiting.append(last := _Plane(members, wanted, system))
+        if number >= threads:
+            yield waiting.popleft()
+
+
+def _started(
+    pool: ThreadPoolExecutor | None, planes: "Planes", members: Ids, base: Ids | None, width: int
+) -> Callable[[], band.BandEchelon]:
+    """Start to eliminate, and return a function that returns the system. Without a pool it is eliminated at once."""
+    if pool is not None:
+        return pool.submit(planes.reduced, members, base, width).result
+    system = planes.reduced(members, base, width)
+    return lambda: system
+
+
+def count_dependent(cells: Ids) -> int:
+    """Return a lower bound on the equations over the unknowns ``cells`` [m, k] (−1: none) that depend on others.
+
+    Nothing is eliminated: the rank is at most the number of different equations, and at most the number of unknowns in
+    them. Equations are sorted by keys and then compared themselves, so no two different ones count as the same.
 
     >>> count_dependent(np.array([[0, 1], [0, 1], [1, 2]])), count_dependent(np.array([[0, 1], [0, -1], [1, -1]]))
     (1, 1)
@@ -36,30 +150,30 @@ def count_dependent(cells: Ids) -> int:
 
 
 def check_dependent(dependent: int, equations: int) -> None:
-    """Unsolvable if that many equations of a plane depend on others."""
+    """Raise Unsolvable if too many of a plane's equations depend on others."""
     if dependent > MOST_DEPENDENT:
         raise Unsolvable(f"{dependent} of {equations} equations of a bit plane depend on others", dependent=dependent)
 
 
 class Planes:
-    """The words so far, and for every question the sum of those that it reads."""
+    """The words so far, and for every question the sum of the words that it reads."""
 
     def __init__(self, cells: Ids, unknowns: int, rng: np.random.Generator, before: Ids | None = None) -> None:
-        """``cells`` [N, k]: words that each question reads, −1 for none; ``before`` [N]: what its sum begins with."""
+        """Begin with all words 0: ``cells`` [N, k] and ``before`` [N] are those of :class:`Equations`."""
         self.cells, self.unknowns, self.rng = cells, unknowns, rng
         self.before = np.zeros(len(cells), dtype=np.int64) if before is None else before
         self.words = np.zeros(unknowns, dtype=np.int64)
         self.restart()
 
     def restart(self) -> None:
-        """Sums begin anew, without carries from the planes below."""
+        """Begin the sums anew, without carries from the planes below."""
         self.sums = self.before.copy()
         self.below: tuple[int, int, band.BandEchelon, Bits, Bits] | None = None
 
     def reduced(self, members: Ids, base: Ids | None = None, width: int = 0) -> band.BandEchelon:
-        """The system of the questions ``members``; raises Unsolvable if too many of its equations depend on others.
+        """Return the system of the questions ``members``. Raise Unsolvable if too many equations depend on others.
 
-        Where cells are in a band, ``base`` and ``width`` say which: see ``band``.
+        If the unknowns lie in a band, ``base`` and ``width`` say where (see ``band``).
         """
         cells = self.cells[members]
         system = dense.reduce(cells, self.unknowns) if base is None else band.reduce(cells, base, self.unknowns, width)
@@ -67,7 +181,7 @@ class Planes:
         return system
 
     def fill(self, plane: int, place: int, members: Ids, wanted: Bits, system: band.BandEchelon) -> None:
-        """Find the bits ``plane`` of all words, bit ``place`` of the sums being ``wanted`` for ``members``."""
+        """Find the bits ``plane`` of all words so that bit ``place`` of the sums of ``members`` is as ``wanted``."""
         for _ in range(4 << system.dependent):
             right = wanted ^ ((self.sums[members] >> place) & 1).astype(np.uint8)
             bits = band.solve(system, right, self._random())
@@ -88,7 +202,7 @@ class Planes:
         _add_up(self.sums, self.cells, bits, sign << place)
 
     def shake(self) -> None:
-        """Another solution of the plane filled last: other carries into the next one, nothing that is solved breaks."""
+        """Replace the bits of the last plane by another solution, which carries other bits into the next plane."""
         assert self.below is not None
         plane, place, system, right, old = self.below
         new = band.solve(system, right, self._random())

@@ -1,7 +1,7 @@
-"""One module per construction: a task in, a network that has memorized it out, the proof beside each weight.
+"""Constructions: a task goes in, a network that has memorized it comes out, with the proof beside each weight.
 
 Every module defines one ``CONSTRUCTION`` (:mod:`.construction`), listed once (:mod:`.registry`). Its ``build`` counts
-what a task demands, plans every tensor's shape from that alone, and returns the network with the plan that it followed.
+the demands of a task, plans every tensor's shape from those counts alone, and returns the network with its plan.
 """
 
 from byheart.constructions.build import build

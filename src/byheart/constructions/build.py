@@ -1,4 +1,4 @@
-"""``build(construction, task, seed=…)``: run a construction, count what it built, hold the count against its plan."""
+"""``build(construction, task, seed=…)``: run a construction and compare its network's parameter count with its plan."""
 
 import time
 from pathlib import Path
@@ -21,7 +21,7 @@ def build(
     seed: int = 0,
     settings: Any = None,
     report: Report | None = None,
-    **given: object,
+    **options: object,
 ) -> Built:
     """Build a construction's network for ``task``; the same seed gives the same network everywhere.
 
@@ -38,7 +38,7 @@ def build(
     if not isinstance(task, Task):
         raise BadInput(f"expected a task such as byheart.tasks.NextToken(…); got {type(task).__name__}")
     check_seed(seed)
-    settings = settings_from(chosen.settings, chosen.name, settings, given)
+    settings = settings_from(chosen.settings, chosen.name, settings, options)
     start = time.perf_counter()
     try:
         made = chosen.build(task, settings, np.random.default_rng(seed), report)
@@ -52,7 +52,7 @@ def build(
     account = made.network.account
     if not made.plan.agrees_with(account):
         sizes = "{} parameters, depth {}, width {}"
-        counted, planned = (sizes.format(one.dense, one.depth, one.width) for one in (account, made.plan))
+        counted, planned = (sizes.format(shape.dense, shape.depth, shape.width) for shape in (account, made.plan))
         mistake = f"{chosen.name}: built {counted}, planned {planned}: a mistake in the construction"
         raise AssertionError(mistake) if is_built_in(chosen) else BadInput(mistake)
     allowed = getattr(settings, "bits", None)

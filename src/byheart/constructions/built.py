@@ -1,4 +1,4 @@
-"""What every construction gives: a network that has memorized its questions, counted, ready to be saved."""
+"""The result of every construction: a network that has memorized its questions, counted and ready to be saved."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from byheart.tasks.contexts import Contexts
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Built:
-    """A network that has memorized its questions, its parameters counted, and what was chosen on the way."""
+    """A network that has memorized its questions, with its parameter count and the choices of its construction."""
 
     construction: str
     settings: Any
@@ -24,22 +24,23 @@ class Built:
     seconds: float
     seed: int
     questions: Questions
-    """What was memorized."""
+    """Memorized questions and answers."""
     chosen: Mapping[str, object] = field(default_factory=dict)
+    """Choices that the construction made, by name."""
 
     @property
     def account(self) -> Account:
-        """The network's parameters, counted."""
+        """Count of the network's parameters."""
         return self.network.account
 
     @property
     def bits(self) -> float | None:
-        """What the answers hold in all, by their order-0 entropy; None if they are not labels that follow contexts."""
+        """Bits that all answers hold, by their order-0 entropy; None if they are not labels that follow contexts."""
         return self.questions.order0_bits if isinstance(self.questions, Contexts) else None
 
     @property
     def about(self) -> dict[str, Any]:
-        """What is noted beside the weights."""
+        """Values that ``config.json`` records beside the weights."""
         settings = asdict(self.settings) if is_dataclass(self.settings) else self.settings  # type: ignore[arg-type]
         made = {"construction": self.construction, "settings": settings, "seed": self.seed}
         return {**self.network.about, **made, "task": self.questions.fingerprint, "chosen": dict(self.chosen)}
@@ -53,7 +54,7 @@ class Built:
         networks.write(self.network, folder, self._noted())
 
     def _noted(self) -> dict[str, Any]:
-        """What is noted, if JSON can hold it: a construction of the user's own may have chosen anything."""
+        """Return ``about``, or raise BadInput if JSON cannot hold it: a user's construction may choose anything."""
         about = self.about
         try:
             json.dumps(about, allow_nan=False)
@@ -64,8 +65,8 @@ class Built:
     def __repr__(self) -> str:
         count, kind = self.questions.size.examples, self.questions.kind
         noun = kind if isinstance(self.questions, Contexts) else f"{kind} examples"
-        asked = "1 example" if count == 1 else f"{count:,} {noun}"
-        return f"<Built: {self.construction}, {self.account.dense:,} parameters for {asked}>"
+        examples = "1 example" if count == 1 else f"{count:,} {noun}"
+        return f"<Built: {self.construction}, {self.account.dense:,} parameters for {examples}>"
 
     def _repr_html_(self) -> str:
         chosen = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.chosen.items())

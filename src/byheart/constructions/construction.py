@@ -1,4 +1,4 @@
-"""What a construction is: one module, one value ``CONSTRUCTION``, and the whole package knows it.
+"""The interface of a construction: a module defines one value ``CONSTRUCTION``, and the whole package knows it.
 
 ``byheart build``, ``bounds``, ``compare``, ``task check``, their help texts and pictures read nothing else.
 """
@@ -22,22 +22,22 @@ from byheart.tasks.theorems import Hypothesis
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What a construction hands back: the network, the plan that it followed, and what was chosen on the way."""
+    """The result of a construction's ``build``: the network, the plan that it followed, and its choices by name."""
 
     network: Network
     plan: Plan
-    """Worked out before the network was built, from the counted demand of the task alone."""
+    """Shapes of all tensors, computed before the network was built, from the counted demand of the task alone."""
     chosen: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class NoSettings:
-    """Nothing is left to choose."""
+    """Settings of a construction that leaves nothing to choose."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the network reads a sequence."""
+    """Settings for how the network reads a sequence."""
 
     positions: bool = False
     """Give every position a code of its own, so that order matters."""
@@ -45,17 +45,22 @@ class Reading:
 
 @dataclass(frozen=True)
 class VectorReading:
-    """How the network reads vectors."""
+    """Settings for how the network reads vectors."""
 
     read: Literal["grid", "cells"] = "grid"
-    """Vectors: as the floats that they are (grid), or as (r, δ)-separated reals, right near every token (cells)."""
+    """Read vectors as exact floats (grid), or as (r, δ)-separated reals, right near every token (cells)."""
     radius: float | None = None
-    """With --read cells: right for all vectors within this distance of a token (default: as two directions allow)."""
+    """With --read cells: distance from a token within which answers are right (default: the most that two directions
+    allow)."""
 
 
 @dataclass(frozen=True)
 class SequenceReading(VectorReading, Reading):
-    """How the network reads a sequence, and vectors in it."""
+    """Settings for how the network reads a sequence and the vectors in it."""
+
+
+RESERVED = ("task", "out", "seed", "construction", "json")
+"""Names of flags that every ``byheart build`` has, and no setting may have."""
 
 
 def _no_plan(size: Size, setting: Setting, _: object) -> Plan:
@@ -67,56 +72,54 @@ class Construction:
     """A construction as the rest of the package sees it."""
 
     name: str
-    """What it is called everywhere: "kim-2023"."""
+    """Name of the construction everywhere, such as "kim-2023"."""
     summary: str
-    """One line for help texts, without a full stop."""
+    """Line for help texts, without a full stop."""
     build: Callable[[Task, Any, np.random.Generator, Report | None], Made]
-    """Task, settings, randomness and progress report → network; BadInput for tasks outside the hypotheses."""
+    """Function of task, settings, random generator and progress report; BadInput for tasks outside the hypotheses."""
     paper: str = ""
-    """Authors and year; empty for what is nobody's theorem."""
+    """Authors and year; empty if no paper states the construction."""
     kind: Literal["exact", "softmax"] = "exact"
-    """Which kind of network it builds."""
+    """Kind of network that it builds."""
     settings: type[Any] = NoSettings
-    """A frozen dataclass with a default for every field; the command line's flags are its fields."""
+    """Frozen dataclass with a default for every field; its fields are the command line's flags."""
     covers: tuple[Setting, ...] = ()
-    """The settings of the theory in which it memorizes tasks of any size."""
+    """Settings of the theory in which it memorizes tasks of any size."""
     plan: Callable[[Size, Setting, Any], Plan] = _no_plan
-    """The plan for the hardest task of a size, in a setting that it covers; BadInput for sizes that it is not for."""
+    """Function that plans the hardest task of a size in a covered setting; BadInput for sizes outside its range."""
     orders: Mapping[str, str] = field(default_factory=dict)
-    """What is published (or claimed) about the number of parameters, in words, by kind of task."""
+    """Published or claimed order of the number of parameters, in words, by kind of task."""
     hypotheses: Callable[[Task, Any], list[Hypothesis]] | None = None
-    """Task and settings → the theorem's hypotheses, each with a verdict; None if there is no theorem to check."""
+    """Function from task and settings to the theorem's hypotheses with verdicts; None if there is no theorem."""
     theorems: tuple[Theorem, ...] = ()
-    """The statements that it runs, for ``byheart theorems``."""
+    """Statements that the construction runs, for ``byheart theorems``."""
     colour: str = "#222222"
-    """The colour of its curve in pictures."""
+    """Colour of its curve in pictures."""
     dash: tuple[int, tuple[int, ...]] | None = None
-    """The dashes of its curve in pictures, where it may coincide with another; None: solid."""
+    """Dash pattern of its curve in pictures, if it may coincide with another curve; None: solid."""
     flags: str = ""
     """Flags for the example in its help text."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or self.name.startswith("-") or self.name.endswith(".py"):
             raise BadInput(f"a construction is called {self.name!r}; expected a name such as 'mine-2026'")
-        known = fields(self.settings) if is_dataclass(self.settings) else None
-        if known is None or any(one.default is MISSING is one.default_factory for one in known):
+        settings = fields(self.settings) if is_dataclass(self.settings) else None
+        if settings is None or any(setting.default is MISSING is setting.default_factory for setting in settings):
             raise BadInput(f"{self.name}: expected settings to be a dataclass with a default for every field")
-        taken = [one.name for one in known if one.name in ("task", "out", "seed", "construction", "json")]
-        if taken:
-            raise BadInput(
-                f"{self.name}: a setting is called {taken[0]}, as a flag of every build; choose another name"
-            )
+        reserved = [name for setting in settings if (name := setting.name) in RESERVED]
+        if reserved:
+            raise BadInput(f"{self.name}: a setting is called {reserved[0]}, as a flag of every build; rename it")
 
-    def settings_with(self, **wanted: object) -> Any:
-        """Default settings but for those ``wanted``, where the construction leaves them open (``positions``, say)."""
-        return self.settings(**{name: value for name, value in wanted.items() if self.leaves_open(name)})
+    def settings_with(self, **choices: object) -> Any:
+        """Return default settings with those ``choices`` that the construction leaves open (such as ``positions``)."""
+        return self.settings(**{name: value for name, value in choices.items() if self.leaves_open(name)})
 
     def leaves_open(self, setting: str) -> bool:
-        """Whether it has a setting of that name."""
+        """Return True if the construction has a setting of that name."""
         return setting in self.settings.__dataclass_fields__
 
-    def check(self, task: Task, **given: object) -> list[Hypothesis]:
-        """The hypotheses of its theorem on ``task``, in the form that the settings name.
+    def check(self, task: Task, **options: object) -> list[Hypothesis]:
+        """Check the hypotheses of the theorem on ``task``, in the form that the settings name.
 
         >>> from byheart.constructions import find
         >>> from byheart.tasks import NextToken
@@ -127,24 +130,27 @@ class Construction:
         holds: at least two tokens in a context: n = 2
         holds: contexts end in at least d different tokens: in 3; all of H·d_h + d may be had up to d = 3
         """
-        settings = settings_from(self.settings, self.name, None, given)
+        settings = settings_from(self.settings, self.name, None, options)
         if self.hypotheses is None:
             raise BadInput(f"{self.name} has no hypotheses beyond those that its build checks")
         return self.hypotheses(task, settings)
 
 
-def settings_from(kind: type[Any], name: str, settings: object, given: Mapping[str, object]) -> Any:
-    """The settings of ``name``, given all together or one by one; BadInput for unknown ones, and for wrong words."""
-    if settings is not None and given:
-        raise BadInput(f"settings are given twice: as a whole, and {', '.join(given)}; expected one of the two")
-    names = [known.name for known in fields(kind)]
-    if unknown := [key for key in given if key not in names]:
+def settings_from(kind: type[Any], name: str, settings: object, options: Mapping[str, object]) -> Any:
+    """Return the settings of ``name``, from ``settings`` as a whole or from single ``options``.
+
+    Unknown names and values that a ``Literal`` does not allow raise BadInput.
+    """
+    if settings is not None and options:
+        raise BadInput(f"settings are given twice: as a whole, and {', '.join(options)}; expected one of the two")
+    names = [field.name for field in fields(kind)]
+    if unknown := [key for key in options if key not in names]:
         has = f"; it has {', '.join(names)}" if names else ""
         raise BadInput(f"{name} has no setting called {unknown[0]!r}{has}")
-    chosen = kind(**given) if settings is None else settings
+    chosen = kind(**options) if settings is None else settings
     if not isinstance(chosen, kind):
-        wanted = f"{kind.__module__}.{kind.__qualname__}"
-        raise BadInput(f"{name}: expected settings of type {wanted}; got {type(settings).__name__}")
+        expected = f"{kind.__module__}.{kind.__qualname__}"
+        raise BadInput(f"{name}: expected settings of type {expected}; got {type(settings).__name__}")
     for key, hint in get_type_hints(kind).items():
         value = getattr(chosen, key)
         if get_origin(hint) is Literal and value not in get_args(hint):

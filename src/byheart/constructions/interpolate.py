@@ -1,4 +1,4 @@
-"""The plain interpolator: the same Transformer with one hidden unit per question, 3N parameters. The tables' baseline.
+"""The plain interpolator, the baseline of all tables: the same Transformer with one hidden unit per question.
 
 The front is that of :mod:`.gadgets.contextual`; the label stage is a zigzag through all keys, the token
 stage (where tokens are vectors or have positions) a sum of spikes; see :mod:`.gadgets.interpolation`.
@@ -26,6 +26,6 @@ CONSTRUCTION = contextual.construction(
     name="interpolate",
     summary="the plain one-hidden-layer interpolator: 3 parameters per label, every table's baseline",
     settings=SequenceReading,
-    orders=dict.fromkeys(("next-token", "seq-to-seq"), "naive: 3 a label"),
+    orders=dict.fromkeys(("next-token", "seq-to-seq"), "naive: 3 per label"),
     colour="#8c8c8c",
 )

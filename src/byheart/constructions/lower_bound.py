@@ -1,11 +1,11 @@
-"""The proved lower bound beside a network: what any network of its depth needs, and what its very shape can hold.
+"""The proved lower bound beside a network: the need of any network of its depth, and the capacity of its shape.
 
-The theorem and its hypotheses are in :mod:`byheart.bounds.vc`. Here is which of its cases a network falls into:
+The theorem and its hypotheses are in :mod:`byheart.bounds.vc`. The case depends on the network:
 
-- no attention, or uniform attention: on the task's own questions;
-- hardmax or softmax attention: on constant sequences, if the vocabulary has enough tokens for as many of them as the
-  task has questions, and no positions tell equal tokens apart;
-- everything else, networks that are not exact ones among them: nothing is claimed.
+- no attention, or uniform attention: the bound holds on the task's own questions;
+- hardmax or softmax attention: the bound holds on constant sequences, provided that the vocabulary has at least as many
+  tokens as the task has questions, and that no positions tell equal tokens apart;
+- everything else, including networks that are not exact: nothing is claimed.
 """
 
 from collections.abc import Sequence
@@ -38,21 +38,21 @@ from byheart.tasks.distinct import count_tokens
 
 @dataclass(frozen=True)
 class LowerBound:
-    """What is proved about a task's questions: different ones, with labels among C, any of which may be asked for."""
+    """Proved bounds for all labellings of a task's different questions with C labels."""
 
     questions: int
     labels: int
     depth: int
-    """Weight layers in a row, W_V and W_O of an attention layer being two."""
+    """Number of consecutive weight layers; W_V and W_O of an attention layer are two."""
     needed: int
-    """No network of the kind, of at most that depth, has fewer parameters and reaches every labelling."""
+    """Parameters that every network of the kind needs, at this depth or less, to reach every labelling."""
     capacity: int
-    """Nor does this very shape reach every labelling of more questions."""
+    """Upper bound on the number of questions for which this shape reaches every labelling."""
     constant: bool
-    """Whether the questions are constant sequences, as many of them, instead of the task's own."""
+    """True if the questions are equally many constant sequences instead of the task's own."""
 
     def in_words(self, parameters: int, name: str = "this one") -> str:
-        """The statement, and how many times as many parameters there are.
+        """State the bounds, and the ratio of ``parameters`` to the needed number.
 
         >>> LowerBound(1000, 2, depth=40, needed=33, capacity=9000, constant=False).in_words(330)
         'Proved: no ReLU network of at most 40 weight layers, none shared, with fewer than 33 parameters memorizes \
@@ -69,7 +69,7 @@ at most 9,000.'
 
 
 def lower_bound(network: Network, task: Task) -> LowerBound | None:
-    """The bound for ``network`` on ``task``; None where nothing is proved."""
+    """Return the bound for ``network`` on ``task``; None if nothing is proved."""
     if not isinstance(network, ExactNetwork) or not isinstance(task, NextToken | SeqToSeq) or task.size.labels < 2:
         return None
     questions, tokens = _asked(task, positions=any(isinstance(layer, Positions) for layer in network.layers))
@@ -78,14 +78,14 @@ def lower_bound(network: Network, task: Task) -> LowerBound | None:
     if (constant and not _stays_constant(network, questions, task.size.vocab)) or len(stages) > 2:
         return None
     depth = sum(len(stage.layers) for stage in stages)
-    # Said of all networks, those too that have units in front of an attention layer, and no table of the tokens.
+    # ``tokens`` covers networks that have units in front of an attention layer and no table of the tokens.
     needed = vc.fewest(questions, task.size.labels, depth=depth, tokens=0 if constant else tokens)
     capacity = vc.capacity(stages, task.size.labels)
     return LowerBound(questions, task.size.labels, depth, needed, capacity, constant)
 
 
 def planned_in_words(size: Size, setting: Setting, plans: Sequence[PlannedSize], *, positions: bool) -> str | None:
-    """What is proved at a size, beside the smallest of the plans; None if there is nothing to say."""
+    """State the proved lower bound at a size, beside the smallest of the plans; None if there is none."""
     demand = worst_demand(size, setting, positions=positions)
     needed = vc.fewest(demand.questions, size.labels, tokens=demand.tokens)
     if not plans or not needed:
@@ -101,19 +101,19 @@ def planned_in_words(size: Size, setting: Setting, plans: Sequence[PlannedSize],
 
 
 def _asked(task: NextToken | SeqToSeq, *, positions: bool) -> tuple[int, int]:
-    """The different questions of a task, and the different tokens (with positions: pairs) that they are made of."""
+    """Count the different questions of a task and their different tokens (with positions: (token, position) pairs)."""
     ids = np.unique(positioned_ids(task, positions), axis=0)
     return len(count_tokens(ids)) if isinstance(task, SeqToSeq) else len(ids), len(np.unique(ids))
 
 
 def _stays_constant(network: ExactNetwork, questions: int, vocab: int) -> bool:
-    """Whether there are tokens for this many constant sequences, and no positions that tell equal tokens apart."""
+    """Return True if tokens suffice for ``questions`` constant sequences and no positions tell equal tokens apart."""
     positions = any(isinstance(layer, Positions) for layer in network.layers)
     return questions <= vocab and not (positions and network.length > 1)
 
 
 def _on_sequences(network: ExactNetwork) -> list[WeightLayers]:
-    """The stages of a network that only averages or flattens: in front on the different tokens, behind on questions."""
+    """Return the stages of a network that averages or flattens: on different tokens in front, on questions behind."""
     parts: list[list[WeightLayer]] = [[]]
     for layer in network.layers:
         parts[-1] += _weight_layers(layer)
@@ -124,19 +124,19 @@ def _on_sequences(network: ExactNetwork) -> list[WeightLayers]:
 
 
 def _tokens_known(network: ExactNetwork) -> int | None:
-    """The rows of the embedding table, at every position if there are positions; None: any number of tokens."""
+    """Return the rows of the embedding table, times the positions if there are any; None: any number of tokens."""
     tables = [len(layer.W_E) for layer in network.layers if isinstance(layer, Embedding)]
     positions = any(isinstance(layer, Positions) for layer in network.layers)
     return tables[0] * (network.length if positions else 1) if tables else None
 
 
 def _on_constant_sequences(network: ExactNetwork) -> list[WeightLayers]:
-    """One stage: every layer sees one vector for every question."""
+    """Return a single stage, in which every layer sees one vector per question."""
     return [WeightLayers(tuple(weights for layer in network.layers for weights in _weight_layers(layer)))]
 
 
 def _weight_layers(layer: Layer) -> list[WeightLayer]:
-    """What multiplies on the way from input to output; W_Q and W_K choose whom to average, and no more."""
+    """Return the layers that multiply between input and output; W_Q and W_K only choose the tokens to average."""
     match layer:
         case FeedForward(layers=chain):
             return [WeightLayer(a.W.size + a.b.size, len(a.b) if a.relu else 0) for a in chain]

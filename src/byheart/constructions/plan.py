@@ -1,4 +1,4 @@
-"""What a construction will cost, known before anything is built."""
+"""Plans: the tensors of a network, and so its cost, known before anything is built."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,35 +9,35 @@ from typing import TypeAlias
 from byheart.files.memory import check_memory
 from byheart.networks import Account
 
-TAKES = 64
-"""Bytes of memory for every parameter: a few copies, or an integer of any size in a list and an array."""
+BYTES_PER_PARAMETER = 64
+"""Bytes of memory per parameter while building: a few copies, or an integer of any size in a list and an array."""
 Named: TypeAlias = tuple[str, tuple[int, ...]]
 """A tensor's name and its shape."""
 
 
 @dataclass(frozen=True)
 class TokenwiseShape:
-    """A token-wise network as roles and widths: ``layers`` holds (role, outputs, inputs)."""
+    """Shape of a token-wise network: ``layers`` holds (role, outputs, inputs)."""
 
     layers: tuple[tuple[str, int, int], ...]
 
     @cached_property
     def dense(self) -> int:
-        """Σ (inputs + 1) · outputs."""
+        """Number of parameters, Σ (inputs + 1) · outputs."""
         return sum(outputs * (inputs + 1) for _, outputs, inputs in self.layers)
 
     @property
     def depth(self) -> int:
-        """Layers."""
+        """Number of layers."""
         return len(self.layers)
 
     @cached_property
     def width(self) -> int:
-        """Units of the widest layer."""
+        """Number of units of the widest layer."""
         return max(outputs for _, outputs, _ in self.layers)
 
     def tensors(self) -> Iterable[Named]:
-        """The tensors of a feed-forward network of this shape, as the network itself will name them."""
+        """Yield the tensors of a feed-forward network of this shape, under the names that the network gives them."""
         for index, (role, outputs, inputs) in enumerate(self.layers):
             yield f"{index}.{role}.W", (outputs, inputs)
             yield f"{index}.{role}.b", (outputs,)
@@ -45,27 +45,27 @@ class TokenwiseShape:
 
 @dataclass(frozen=True)
 class Blocks:
-    """A chain of residual blocks as (role, d_ff, d_model)."""
+    """Shape of a chain of residual blocks: ``blocks`` holds (role, d_ff, d_model)."""
 
     blocks: tuple[tuple[str, int, int], ...]
 
     @cached_property
     def dense(self) -> int:
-        """Σ (2·d_model + 1) · d_ff."""
+        """Number of parameters, Σ (2·d_model + 1) · d_ff."""
         return sum(d_ff * (2 * d_model + 1) for _, d_ff, d_model in self.blocks)
 
     @property
     def depth(self) -> int:
-        """Layers: two a block."""
+        """Number of layers: two per block."""
         return 2 * len(self.blocks)
 
     @cached_property
     def width(self) -> int:
-        """Hidden units of the widest block; 0 if there is none."""
+        """Number of hidden units of the widest block; 0 without blocks."""
         return max((d_ff for _, d_ff, _ in self.blocks), default=0)
 
     def tensors(self) -> Iterable[Named]:
-        """The tensors of such a chain, as the network itself will name them."""
+        """Yield the tensors of the chain, under the names that the network gives them."""
         for index, (role, d_ff, d_model) in enumerate(self.blocks):
             yield f"{index}.{role}.W_in", (d_ff, d_model)
             yield f"{index}.{role}.b_in", (d_ff,)
@@ -73,48 +73,47 @@ class Blocks:
 
 
 Part: TypeAlias = tuple[str, TokenwiseShape | Blocks | tuple[Named, ...]]
-"""A layer's name with its shape: that of a feed-forward network or of blocks, or the named shapes of its tensors."""
+"""Layer name and shape: that of a feed-forward network or of blocks, or the named shapes of the layer's tensors."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The shape of every tensor of a network that a construction is going to build, part by part.
+    """The shape of every tensor of a network that a construction will build, part by part.
 
-    Constructions whose sizes follow from the task's sizes alone plan exactly: ``plan.agrees_with(account)`` holds for
-    the network that they build, and :func:`byheart.build` checks it every time.
+    ``plan.agrees_with(account)`` holds for the built network, and :func:`byheart.build` checks it every time.
     """
 
     parts: tuple[Part, ...]
     depth: int
     width: int
     expected: bool = False
-    """Of plans for sizes alone: whether this is what tasks took so far, and not proved to be enough for every task."""
+    """True if a plan for sizes alone extrapolates from tasks seen so far and is not proved for every task."""
 
     @property
     def tensors(self) -> tuple[Named, ...]:
-        """Every tensor. Networks may have millions, so all that is counted below is counted without naming them."""
+        """All tensors. A network may have millions, so the counts below do not list them."""
         named: list[Named] = []
         for name, part in self.parts:
-            given = part if isinstance(part, tuple) else part.tensors()
-            named += [(f"{name}.{key}", shape) for key, shape in given]
+            tensors = part if isinstance(part, tuple) else part.tensors()
+            named += [(f"{name}.{key}", shape) for key, shape in tensors]
         return tuple(named)
 
     @cached_property
     def dense(self) -> int:
-        """Entries of all tensors, zeros included."""
+        """Number of entries of all tensors, zeros included."""
         return sum(_dense(part) for part in self.parts)
 
     @property
     def embedding(self) -> int:
-        """Entries of token embedding tables."""
+        """Number of entries of token embedding tables."""
         return sum(_dense(part) for part in self.parts if part[0].startswith("embedding"))
 
     def check_memory(self, name: str) -> None:
-        """BadInput if a network of these sizes, and what it takes to find its weights, would not fit into memory."""
-        check_memory(TAKES * self.dense, f"{name}: a network of {self.dense:,} parameters")
+        """Raise BadInput if a network of these sizes, and the search for its weights, would not fit into memory."""
+        check_memory(BYTES_PER_PARAMETER * self.dense, f"{name}: a network of {self.dense:,} parameters")
 
     def agrees_with(self, account: Account) -> bool:
-        """Whether the account of a built network has exactly these tensors, this depth and this width."""
+        """Return True if the account of a built network has exactly these tensors, this depth and this width."""
         built = tuple((item.name, item.shape) for item in account.items)
         return built == self.tensors and (account.depth, account.width) == (self.depth, self.width)
 
@@ -125,7 +124,7 @@ def _dense(part: Part) -> int:
 
 
 def plan_of(parts: Iterable[Part], *, input_width: int, extra_depth: int) -> Plan:
-    """Put the parts of a network together; ``extra_depth`` is that of layers that are neither Shape nor Blocks."""
+    """Combine parts into a plan; ``extra_depth`` is the depth of layers that are neither feed-forward nor blocks."""
     parts, depth, width = tuple(parts), extra_depth, input_width
     for _, part in parts:
         if not isinstance(part, tuple):

@@ -1,7 +1,7 @@
-"""How many parameters every construction takes at given sizes, and which one is smallest from where on.
+"""Parameter counts of all constructions at given sizes, and the sizes from which each one is smallest.
 
 The counts are *true*: each is the plan of a network that ``byheart build`` would build for the hardest task of that
-size. Where that is not proved for every task, the count is marked as expected.
+size. A count that is not proved for every task is marked as expected.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,24 +17,24 @@ from byheart.progress import Report
 from byheart.sizes import Size
 
 PLAIN = "interpolate"
-"""What the other constructions are held against: every question has weights of its own."""
+"""Baseline of the comparison: the construction that gives every question weights of its own."""
 LARGEST = 10**7
-"""Up to this N the planner looks for the smallest construction."""
+"""Largest N for which the planner looks for the smallest construction."""
 MOST = 10**12
-"""No size is larger: the layers that a plan lists are as many as √N."""
+"""Largest size that is planned: a plan lists about √N layers."""
 MOST_TOKENS = 10**14
-"""Nor are there more different tokens, those of every example counted: each may ask for a label."""
+"""Largest number of different tokens, summed over the examples: each may need a label."""
 Fewest = Literal["without-embedding", "in-all"]
-"""What is to be small: the parameters without the embedding table, which is a cost of the vocabulary and not of what is
-memorized; or all of them. A construction that can be built for either (``--fewest``) is planned for both."""
+"""Count to minimize: the parameters without the embedding table, which is a cost of the vocabulary rather than of
+memorization, or all of them. A construction that can be built for either (``--fewest``) is planned for both."""
 
 
 @dataclass(frozen=True)
 class PlannedSize:
-    """One construction at one size: parameters, zeros included; the embedding table among them; depth and width.
+    """The plan of one construction at one size. ``parameters`` includes zeros and the embedding table.
 
-    ``expected`` means that a task may turn up that takes more. ``fewest`` is what it was built to have few of, where
-    the construction leaves that open; None where it does not.
+    ``expected`` means that some task may take more. ``fewest`` is the count that the construction minimizes, or None if
+    it does not leave that open.
     """
 
     construction: str
@@ -47,17 +47,17 @@ class PlannedSize:
 
     @property
     def without_embedding(self) -> int:
-        """Parameters except those of the embedding table."""
+        """Number of parameters outside the embedding table."""
         return self.parameters - self.embedding
 
     def counted(self, fewest: Fewest) -> int:
-        """The parameters that are to be few."""
+        """Return the number of parameters that ``fewest`` counts."""
         return self.parameters if fewest == "in-all" else self.without_embedding
 
 
 @dataclass(frozen=True)
 class Crossover:
-    """From ``examples`` on, ``construction`` is the smallest."""
+    """A number of examples from which ``construction`` is the smallest."""
 
     examples: int
     construction: str
@@ -65,7 +65,7 @@ class Crossover:
 
 @dataclass(frozen=True)
 class Range:
-    """From ``first`` to ``last`` examples; ``last`` is None where no end was seen."""
+    """A range of numbers of examples, from ``first`` to ``last``; ``last`` is None if no end was found."""
 
     first: int
     last: int | None
@@ -74,7 +74,7 @@ class Range:
 def planned(
     size: Size, setting: Setting, *, positions: bool = False, fewest: Fewest = "without-embedding"
 ) -> list[PlannedSize]:
-    """All constructions that cover ``setting``, smallest first; settings are the defaults, but for ``fewest``.
+    """Plan all constructions that cover ``setting``, smallest first, with default settings except ``fewest``.
 
     >>> size = Size(examples=10_000, length=32, labels=2, vocab=1000)
     >>> [p.construction for p in planned(size, "next-token")][:5]
@@ -86,14 +86,14 @@ def planned(
 
 
 def plans(size: Size, setting: Setting, *, positions: bool = False) -> list[PlannedSize]:
-    """All constructions that cover ``setting``; those that can be built for either kind of fewness twice."""
+    """Plan all constructions that cover ``setting``, and those that leave ``fewest`` open once for each value of it."""
     rows = []
     for construction in known().values():
         if setting in construction.covers:
             for fewest in _choices(construction):
-                wanted = {"positions": positions} if fewest is None else {"positions": positions, "fewest": fewest}
+                choices = {"positions": positions} if fewest is None else {"positions": positions, "fewest": fewest}
                 try:
-                    plan = construction.plan(size, setting, construction.settings_with(**wanted))
+                    plan = construction.plan(size, setting, construction.settings_with(**choices))
                 except BadInput:  # the construction is for other sizes
                     continue
                 numbers = (plan.dense, plan.embedding, plan.depth, plan.width)
@@ -102,12 +102,12 @@ def plans(size: Size, setting: Setting, *, positions: bool = False) -> list[Plan
 
 
 def _choices(construction: Construction) -> tuple[Fewest | None, ...]:
-    """What it can be told to have few of; nothing, where it has no such setting."""
+    """Return the values of the setting ``fewest``, or only None if the construction has no such setting."""
     return get_args(Fewest) if getattr(construction.settings, "fewest", None) in get_args(Fewest) else (None,)
 
 
 def ranked(rows: Iterable[PlannedSize], fewest: Fewest) -> list[PlannedSize]:
-    """Of each construction the smallest, and the smallest of them first."""
+    """Keep the smallest plan of each construction, and sort them with the smallest first."""
     best: dict[str, PlannedSize] = {}
     for row in sorted(rows, key=lambda row: row.counted(fewest)):
         best.setdefault(row.construction, row)
@@ -116,17 +116,17 @@ def ranked(rows: Iterable[PlannedSize], fewest: Fewest) -> list[PlannedSize]:
 
 @dataclass(frozen=True, eq=False)
 class Planner:
-    """All constructions for N examples, whatever N; the other sizes (``size`` without its N) are fixed."""
+    """Plans of all constructions for any number N of examples; the other sizes (``size`` without its N) are fixed."""
 
     size: Size
     setting: Setting
     positions: bool = False
     largest: int = LARGEST
     rows: dict[int, list[PlannedSize]] = field(default_factory=dict, repr=False)
-    """What was planned so far, by N."""
+    """Plans made so far, by N."""
 
     def at(self, examples: int, fewest: Fewest = "without-embedding") -> list[PlannedSize]:
-        """Smallest first."""
+        """Return the plans for ``examples`` examples, smallest first."""
         if examples not in self.rows:
             size = replace(self.size, examples=examples)
             self.rows[examples] = plans(size, self.setting, positions=self.positions)
@@ -134,15 +134,14 @@ class Planner:
 
     @property
     def grid(self) -> list[int]:
-        """Twelve sizes per decade, up to the largest, and that."""
+        """Sizes to compare at: twelve per decade up to the largest, and the largest itself."""
         powers = (round(10 ** (k / 12)) for k in range(12 * len(str(self.largest))))
         return sorted({N for N in powers if self.largest >= N} | {self.largest})
 
     def crossovers(self, report: Report | None = None, fewest: Fewest = "without-embedding") -> list[Crossover]:
-        """Which construction is smallest from which N on.
+        """Find the N from which each construction is smallest, on the grid and then by bisection.
 
-        Found on the grid and then by bisection, so a construction that is smallest only between two neighbours of the
-        grid is not seen.
+        A construction that is smallest only between two neighbours of the grid is missed.
         """
 
         def smallest(examples: int) -> str:
@@ -160,22 +159,22 @@ class Planner:
         return winners
 
     def smaller(self, report: Report | None = None) -> dict[str, Range | None]:
-        """For which N each construction is smaller than :data:`PLAIN`: the last such range; None: never.
+        """Find the last range of N in which each construction is smaller than :data:`PLAIN`; None: never.
 
-        Without embedding tables, on the grid, and then by bisection.
+        Embedding tables do not count. The search uses the grid and then bisection.
 
         >>> planner = Planner(Size(examples=1, length=8, labels=10, vocab=64), "seq-to-seq", largest=1000)
-        >>> where = planner.smaller()
-        >>> where["folding"], where["kajitsuka-sato-2024"]
+        >>> ranges = planner.smaller()
+        >>> ranges["folding"], ranges["kajitsuka-sato-2024"]
         (Range(first=11, last=None), None)
         """
         names = [row.construction for row in self.at(self.largest) if row.construction != PLAIN]
-        found = {}
+        ranges = {}
         for done, name in enumerate(names, start=1):
-            found[name] = self._range(name)
+            ranges[name] = self._range(name)
             if report is not None:
                 report(done, len(names), name)
-        return found
+        return ranges
 
     def _range(self, name: str) -> Range | None:
         def wins(examples: int) -> bool:
@@ -194,7 +193,7 @@ class Planner:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first size at which something holds that fails at ``low`` and holds at ``high``, by bisection."""
+    """Find by bisection the first size at which ``holds`` is true, given that it fails at ``low``, not at ``high``."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -202,26 +201,27 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def crossovers_in_words(winners: list[Crossover], fewest: Fewest = "without-embedding") -> str:
-    """The crossovers as one sentence.
+    """Describe the crossovers in one sentence.
 
     >>> crossovers_in_words([Crossover(1, "interpolate"), Crossover(700, "vardi-2022")])
     'Smallest without embedding table, other sizes fixed: from N = 1 on interpolate, from N = 700 on vardi-2022.'
     """
-    says = ", ".join(f"from N = {winner.examples:,} on {winner.construction}" for winner in winners)
+    winning = ", ".join(f"from N = {winner.examples:,} on {winner.construction}" for winner in winners)
     counted = "in all" if fewest == "in-all" else "without embedding table"
-    return f"Smallest {counted}, other sizes fixed: {says}."
+    return f"Smallest {counted}, other sizes fixed: {winning}."
 
 
-def smaller_in_words(where: dict[str, Range | None]) -> str:
-    """What :meth:`Planner.smaller` says, as a sentence.
+def smaller_in_words(ranges: dict[str, Range | None]) -> str:
+    """Describe the result of :meth:`Planner.smaller` in a sentence.
 
     >>> smaller_in_words({"folding": Range(17, None), "kajitsuka-sato-2024": Range(1, 40), "dana-2025": None})
     'Smaller than interpolate: kajitsuka-sato-2024 up to N = 40, folding from N = 17 on; never dana-2025.'
     """
-    some = sorted((r.first, r.last or 0, name) for name, r in where.items() if r is not None)
-    never = ", ".join(name for name, r in where.items() if r is None)
-    says = ", ".join(f"{name} {_range(first, last)}" for first, last, name in some)
-    return f"Smaller than {PLAIN}: " + "; ".join(part for part in (says, f"never {never}" * bool(never)) if part) + "."
+    bounded = sorted((r.first, r.last or 0, name) for name, r in ranges.items() if r is not None)
+    never = ", ".join(name for name, r in ranges.items() if r is None)
+    smaller = ", ".join(f"{name} {_range(first, last)}" for first, last, name in bounded)
+    clauses = [clause for clause in (smaller, f"never {never}" * bool(never)) if clause]
+    return f"Smaller than {PLAIN}: {'; '.join(clauses)}."
 
 
 def _range(first: int, last: int) -> str:
@@ -231,7 +231,7 @@ def _range(first: int, last: int) -> str:
 
 
 def check_size(size: Size) -> Size:
-    """Refuse sizes that no task can have, and those too large to plan for, layer by layer."""
+    """Raise BadInput for sizes that no task can have, and for sizes too large to plan layer by layer."""
     for name, value in asdict(size).items():
         if value is not None and value < 1:
             raise BadInput(f"{name} is {value}; expected at least 1")

@@ -1,9 +1,9 @@
-"""Which constructions there are: the built-in ones, those of installed packages, and those in a user's own files.
+"""The registry of constructions: built-in ones, those of installed packages, and those in a user's own files.
 
 A package offers its constructions through the entry point group ``byheart.constructions``, each entry naming a
 :class:`~byheart.constructions.construction.Construction`. A file is executed when the user names it, and only then:
-nothing in a network's folder leads to code. A built-in one is imported when it is looked at: the help of one should not
-wait for all.
+nothing in a network's folder leads to code. A built-in construction is imported on its first use, so that the help of
+one does not wait for all.
 """
 
 import sys
@@ -30,36 +30,36 @@ BUILT_IN = (
     "dana_2025",
     "madden_2024",
 )
-"""The modules beside this one; each defines ``CONSTRUCTION``, which is called like its module, with hyphens."""
+"""Modules in this folder. Each defines ``CONSTRUCTION``, whose name is the module's with hyphens."""
 GROUP = "byheart.constructions"
 _MODULES = {module.replace("_", "-"): f"byheart.constructions.{module}" for module in BUILT_IN}
 
 
 class Constructions(MutableMapping[str, Construction]):
-    """Constructions by name; None stands for a built-in one that nobody has looked at yet."""
+    """Constructions by name. Built-in ones are imported on first use."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, Construction | None] = dict.fromkeys(_MODULES)
+        self._loaded: dict[str, Construction | None] = dict.fromkeys(_MODULES)
 
     def __getitem__(self, name: str) -> Construction:
-        if (found := self._seen[name]) is None:
-            found = self._seen[name] = _built_in(name)
-        return found
+        if (construction := self._loaded[name]) is None:
+            construction = self._loaded[name] = _built_in(name)
+        return construction
 
     def __setitem__(self, name: str, construction: Construction) -> None:
-        self._seen[name] = construction
+        self._loaded[name] = construction
 
     def __delitem__(self, name: str) -> None:
-        del self._seen[name]
+        del self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._seen)
+        return iter(self._loaded)
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self._loaded)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._seen
+        return name in self._loaded
 
 
 def _built_in(name: str) -> Construction:
@@ -68,29 +68,29 @@ def _built_in(name: str) -> Construction:
 
 
 CONSTRUCTIONS: MutableMapping[str, Construction] = Constructions()
-"""All that are registered so far, by name; :func:`known` first adds those of installed packages."""
+"""All registered constructions by name; :func:`known` adds those of installed packages first."""
 
 
 def register(construction: Construction) -> None:
-    """Make a construction known everywhere under its name, in place of an earlier one; built-in names are refused."""
+    """Register a construction under its name, replacing an earlier one; built-in names raise BadInput."""
     if construction.name in _MODULES:
         raise BadInput(f"a construction called {construction.name!r} is built in; expected another name")
     CONSTRUCTIONS[construction.name] = construction
 
 
 def is_built_in(construction: Construction) -> bool:
-    """Whether a mistake in it is Byheart's own."""
+    """Return True for a built-in construction: a mistake in it is Byheart's own."""
     return construction.name in _MODULES and _built_in(construction.name) is construction
 
 
 def known() -> MutableMapping[str, Construction]:
-    """All constructions by name, those of installed packages among them."""
+    """Return all constructions by name, including those of installed packages."""
     _register_installed()
     return CONSTRUCTIONS
 
 
 def find(construction: str | Path | Construction) -> Construction:
-    """A construction by its name or out of a user's file; BadInput suggests the nearest name.
+    """Return a construction by its name or from a user's file; for an unknown name, BadInput suggests the nearest.
 
     >>> find("foldng")
     Traceback (most recent call last):
@@ -108,8 +108,8 @@ def find(construction: str | Path | Construction) -> Construction:
 def from_file(path: Path) -> Construction:
     """Execute a user's file and return its ``CONSTRUCTION``."""
     if not path.is_file():
-        found = "is a folder" if path.is_dir() else "no such file"
-        raise BadInput(f"{path}: {found}; expected Python that defines CONSTRUCTION")
+        problem = "is a folder" if path.is_dir() else "no such file"
+        raise BadInput(f"{path}: {problem}; expected Python that defines CONSTRUCTION")
     name = f"byheart construction {path.resolve()}"
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -124,7 +124,7 @@ def from_file(path: Path) -> Construction:
 
 @cache
 def _register_installed() -> None:
-    """Register those of installed packages, once; one that does not load is skipped with a warning."""
+    """Register the constructions of installed packages, once; one that does not load is skipped with a warning."""
     for entry in entry_points(group=GROUP):
         try:
             register(_checked(entry.load(), f"entry point {entry.name}"))

@@ -1,15 +1,15 @@
-"""Ensembles: many small models, of one shape family, trained at once with a leading model axis.
+"""Ensembles: many small models, trained at once with a leading model axis.
 
-A model of a few thousand parameters keeps neither a GPU nor a CPU core busy: most of a step's time goes into starting
-operations. So members that compute the same operations (grid points, seeds, learning rates) are stacked and one step
-trains them all (:mod:`byheart.lab.stack`). Members differ freely in data, number of examples, seed, learning rate,
-steps and stopping. Those of different architectures are trained apart; or together, on a GPU, where they can be padded
-to a common one (:class:`~byheart.lab.member.Joinable`). Finished members leave the stack, stacks are as large as the
-memory allows, and on a GPU several of them run side by side: one of a few members leaves most of it idle.
+A model of a few thousand parameters keeps neither a GPU nor a CPU core busy: starting operations takes most of a step.
+So members that compute the same operations (grid points, seeds, learning rates) are stacked, and one step trains them
+all (:mod:`byheart.lab.stack`). Members may differ in data, number of examples, seed, learning rate, steps and stopping.
+Members of different architectures are trained apart. On a GPU, they are trained together if they can be padded to a
+common architecture (:class:`~byheart.lab.member.Joinable`). Finished members leave the stack, and stacks are as large
+as the memory allows. On a GPU several stacks run side by side, because a stack of few members leaves most of it idle.
 
-A member's result depends on its own seed only, not on what it is trained beside, up to rounding.
+A member's result depends only on its own seed, not on the other members, up to rounding.
 
-In a job of a run, training is kept in the run's folder now and then, and goes on from there
+In a job of a run, training is kept in the run's folder from time to time, and continues from there
 (:mod:`byheart.lab.checkpoints`).
 """
 
@@ -23,7 +23,7 @@ import torch
 from byheart.devices import find_device
 from byheart.errors import BadInput
 from byheart.lab.checkpoints import Book, opened
-from byheart.lab.course import Begun, Clock, Course, PlannedStack, share_time
+from byheart.lab.course import BegunStack, Clock, Course, PlannedStack, share_time
 from byheart.lab.ledger import Ledger
 from byheart.lab.member import Joinable, Member, MemberArchitecture, Training, TrainingOutcome
 from byheart.lab.pages import page_of, read_page
@@ -33,9 +33,12 @@ from byheart.progress import Report
 
 __all__ = ["Member", "Training", "TrainingOutcome", "train"]
 
-MEMBERS_AT_ONCE_ON_CPU = 8  # more do not fit into the caches
-MEMORY_SHARE = 0.6  # of the free memory of a GPU
-SIDE_BY_SIDE = 16  # stacks: more streams than that gain nothing
+MEMBERS_AT_ONCE_ON_CPU = 8
+"""Largest number of members of a stack on a CPU; more do not fit into the caches."""
+MEMORY_SHARE = 0.6
+"""Share of a GPU's free memory that stacks may take."""
+SIDE_BY_SIDE = 16
+"""Largest number of stacks that run side by side on a GPU; more streams gain nothing."""
 
 
 def train(
@@ -47,10 +50,10 @@ def train(
     keep_weights: bool = False,
     report: Report | None = None,
 ) -> list[TrainingOutcome]:
-    """Train all members; their outcomes, in order.
+    """Train all members, and return their outcomes in order.
 
-    ``graph`` records a step as a CUDA graph where the device has them; ``keep_weights`` returns the trained weights;
-    ``report`` hears how many members are done.
+    ``graph`` records a step as a CUDA graph if the device has them. ``keep_weights`` returns the trained weights.
+    ``report`` receives the number of members done.
 
     >>> from byheart.lab.models.dana import AttentionOnly
     >>> examples = {"tokens": torch.tensor([[0, 1], [1, 1], [2, 1]]), "answers": torch.tensor([2, 0, 1])}
@@ -75,13 +78,13 @@ def train(
         due = book is not None and book.due()
         for course in running:
             course.finish()
-            if not course.over and not due:  # at once, so that the others' turn finds the GPU at work
+            if not course.over and not due:  # at once, so that the GPU works while the other stacks are processed
                 course.start()
         running = [course for course in running if not course.over]
         if book is not None and due and (running or waiting):
             share_time(running, clock)
             begun = [*(course.begun for course in running), *(planned.begun for planned in waiting)]
-            book.write(page_of(ledger, [each for each in begun if each is not None]))
+            book.write(page_of(ledger, [stack for stack in begun if stack is not None]))
             for course in running:
                 course.start()
         clock.tell(report, len(ledger.done), len(members), running)
@@ -91,7 +94,7 @@ def train(
 def _begin(
     members: Sequence[Member], device: torch.device, dtype: torch.dtype, book: Book | None, *, keep_weights: bool
 ) -> tuple[Ledger, deque[PlannedStack]]:
-    """What is known, and the stacks that are left: at the checkpoint, where there is one that can be used, or anew."""
+    """Return the ledger and the stacks that are left, from the checkpoint if it can be used, or anew."""
     ledger = Ledger(members, keep_weights=keep_weights)
     page = None if book is None else book.read()
     if book is not None and page is not None:
@@ -104,13 +107,13 @@ def _begin(
 
 
 def _fits(planned: PlannedStack, running: Sequence[Course], room: int, device: torch.device) -> bool:
-    """Whether a stack may be started beside those that are running."""
-    taken = sum(course.planned.bytes for course in running)
-    return device.type == "cuda" and len(running) < SIDE_BY_SIDE and taken + planned.bytes <= room
+    """Return True if a stack may be started beside the running ones."""
+    used = sum(course.planned.bytes for course in running)
+    return device.type == "cuda" and len(running) < SIDE_BY_SIDE and used + planned.bytes <= room
 
 
 def _buckets(members: Sequence[Member], *, join: bool) -> list[tuple[MemberArchitecture, list[int]]]:
-    """Which members can be stacked, by their places, and the architecture that holds them all."""
+    """Return the groups of members that can be stacked, each as the architecture that holds all, and their places."""
     buckets: dict[Hashable, list[int]] = {}
     for index, member in enumerate(members):
         buckets.setdefault(_bucket(member, join=join), []).append(index)
@@ -118,7 +121,7 @@ def _buckets(members: Sequence[Member], *, join: bool) -> list[tuple[MemberArchi
 
 
 def _bucket(member: Member, *, join: bool) -> Hashable:
-    """What members in one stack have in common."""
+    """Return what all members of a stack must have in common."""
     architecture, training = member.architecture, member.training
     family = architecture.family if join and isinstance(architecture, Joinable) else architecture
     tensors = [
@@ -136,7 +139,7 @@ def _joined(architectures: Sequence[MemberArchitecture]) -> MemberArchitecture:
     if len(distinct) == 1:
         return distinct[0]
     joinable = [architecture for architecture in distinct if isinstance(architecture, Joinable)]
-    return reduce(lambda one, other: one.join(other), joinable)
+    return reduce(lambda smaller, larger: smaller.join(larger), joinable)
 
 
 def _planned(
@@ -144,50 +147,50 @@ def _planned(
     device: torch.device,
     dtype: torch.dtype,
     done: Collection[int] = (),
-    begun: Sequence[Begun] = (),
+    begun: Sequence[BegunStack] = (),
 ) -> deque[PlannedStack]:
-    """The stacks that train them all: as large as fits into the caches of a CPU, or into a GPU's memory.
+    """Return stacks for all members that are not ``done``, as large as a CPU's caches or a GPU's memory allow.
 
-    Those that have ``begun`` come first; who is neither in one nor ``done`` is stacked anew.
+    Stacks that have ``begun`` come first. Members outside of them are stacked anew.
     """
     first, planned = list[PlannedStack](), list[PlannedStack]()
-    started = {place for each in begun for place in each.places}
+    started = {place for stack in begun for place in stack.places}
     for architecture, bucket in _buckets(members, join=device.type == "cuda"):
         cuda = device.type == "cuda"
-        each = _bytes_of(members[bucket[0]], architecture, device, dtype) if cuda else 0
-        for own in (own for own in begun if own.places[0] in bucket):
-            _check_stack(own, architecture, [members[i] for i in own.places], bucket)
-            first.append(PlannedStack(own.places, architecture, each * len(own.places), own))
-        left = [place for place in bucket if place not in started and place not in done]
-        most = max(1, _room(device) // max(each, 1)) if cuda else MEMBERS_AT_ONCE_ON_CPU
-        for start in range(0, len(left), most):
-            places = left[start : start + most]
-            planned.append(PlannedStack(places, architecture, each * len(places)))
+        member_bytes = _bytes_of(members[bucket[0]], architecture, device, dtype) if cuda else 0
+        for stack in (stack for stack in begun if stack.places[0] in bucket):
+            _check_stack(stack, architecture, [members[i] for i in stack.places], bucket)
+            first.append(PlannedStack(stack.places, architecture, member_bytes * len(stack.places), stack))
+        fresh = [place for place in bucket if place not in started and place not in done]
+        size = max(1, _room(device) // max(member_bytes, 1)) if cuda else MEMBERS_AT_ONCE_ON_CPU
+        for start in range(0, len(fresh), size):
+            places = fresh[start : start + size]
+            planned.append(PlannedStack(places, architecture, member_bytes * len(places)))
     return deque([*first, *planned])
 
 
 def _check_stack(
-    begun: Begun, architecture: MemberArchitecture, members: Sequence[Member], bucket: Sequence[int]
+    begun: BegunStack, architecture: MemberArchitecture, members: Sequence[Member], bucket: Sequence[int]
 ) -> None:
-    """BadInput unless these members, of one bucket, have as many weights as the stack that has begun."""
+    """Raise BadInput unless the members are of one bucket, and have as many weights as the stack that has begun."""
     width = sum(map(math.prod, trained_shapes(architecture, members[0].frozen).values()))
-    found = begun.matrices[0].shape[1]
-    if not set(begun.places) <= set(bucket) or found != width:
-        raise BadInput(f"a stack has {found} weights a model; expected models of one kind, with {width}")
+    stored = begun.matrices[0].shape[1]
+    if not set(begun.places) <= set(bucket) or stored != width:
+        raise BadInput(f"a stack has {stored} weights per model; expected models of one kind, with {width}")
 
 
 def _bytes_of(member: Member, architecture: MemberArchitecture, device: torch.device, dtype: torch.dtype) -> int:
-    """What a member takes of a GPU's memory, measured."""
+    """Measure the memory that a member takes on a GPU, in bytes."""
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
-    one = Stack([member], architecture, device, dtype, graph=False)
-    one.advance(1, measure=True)
-    one.measure()
+    stack = Stack([member], architecture, device, dtype, graph=False)
+    stack.advance(1, measure=True)
+    stack.measure()
     return torch.cuda.max_memory_allocated(device) - before
 
 
 def _room(device: torch.device) -> int:
-    """Bytes of a GPU's memory that stacks may take."""
+    """Return the number of bytes of a GPU's memory that stacks may take."""
     torch.cuda.empty_cache()
     return int(MEMORY_SHARE * torch.cuda.mem_get_info(device)[0])

@@ -1,14 +1,14 @@
-"""Names that settings and metrics had before: runs on disk are read under today's, and keep their keys.
+"""Former names of settings and metrics: old runs are read under today's names, and keep their keys.
 
-A key is a hash of names and values, and from it come the seeds of Dana's models. It is taken under the former names, so
-that old runs can be resumed, and the results that come with Byheart can be had again.
+A key is a hash of names and values, and the seeds of Dana's models depend on it. It is computed from the former names,
+so that old runs can be resumed, and shipped results can be reproduced.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 KIND = "KIND"
-"""Attribute of a class that has another name today: the name it had when keys and fingerprints were first taken."""
+"""Attribute of a renamed class: its name when keys and fingerprints were first computed."""
 _TODAY = {"dim": "model_dim", "mlp_dim": "hidden"}
 _FORMER = {today: former for former, today in _TODAY.items()}
 
@@ -23,7 +23,7 @@ def kind_of(value: object) -> str:
 
 
 def renamed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings or metrics under today's names; of a task's vectors, ``dim`` is the name still.
+    """Return settings or metrics under today's names. The dimension of a task's vectors is still called ``dim``.
 
     >>> renamed({"dim": 4, "heads": 2, "mlp_dim": None}), renamed({"dim": 4})
     ({'model_dim': 4, 'heads': 2, 'hidden': None}, {'dim': 4})
@@ -32,7 +32,7 @@ def renamed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def formerly(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings under the names that a key is taken of.
+    """Return settings under the names from which keys are computed.
 
     >>> formerly({"model_dim": 4, "heads": 2, "hidden": None})
     {'dim': 4, 'heads': 2, 'mlp_dim': None}

@@ -188,8 +188,8 @@ class _Sweep:
         chosen = configs.keys() if part is None else set(part.keys(experiment))
         pending = [name for name in run.pending() if name in chosen]
         begun, notes = _find_begun(experiment, configs, pending, keeping)
-        taken = {name for job in begun for name in job}
-        fresh = _group(experiment, configs, [name for name in pending if name not in taken])
+        resumed = {name for job in begun for name in job}
+        fresh = _group(experiment, configs, [name for name in pending if name not in resumed])
         self.waiting = deque([*begun, *spread(fresh, workers - len(begun))])
         self.started = 0
         self.progress = Progress(len(chosen), done=len(chosen) - len(pending), failed=0, notes=tuple(notes))
@@ -281,6 +281,7 @@ def _find_begun(
 
 
 def _rows_of(run: Run, job: JobKeys, result: JobResult) -> list[ResultRow]:
+    """Return the rows of a job, done or failed. Each config gets an equal share of the job's seconds."""
     share = result.seconds / len(job)
     if result.error is not None:
         return [ResultRow(run.name, name, run.configs[name], "failed", {}, share, result.error) for name in job]

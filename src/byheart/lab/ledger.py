@@ -1,8 +1,8 @@
-"""What is known of members while they are trained, by their places among all.
+"""Measurements of members during training, by their places among all members.
 
-When a member is evaluated follows from its training alone: every ``evaluate_every`` steps, and after the last. So does
-whether it is done: after the last step, or at the first evaluation that is good enough. What is left to write down is
-what was measured.
+The training of a member alone determines when it is evaluated: every ``evaluate_every`` steps, and after the last one.
+It also determines when the member is done: after the last step, or at the first evaluation that is good enough. So only
+the measured values have to be recorded.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from byheart.lab.member import Member, Tensors, Training, TrainingOutcome
 
 Point = tuple[int, float, float | None]
-"""Step, loss and accuracy, if there is one."""
+"""Step, loss, and accuracy if there is one."""
 
 
 def evaluation(training: Training, number: int) -> int:
-    """The step of the ``number``-th evaluation, counted from 1.
+    """Return the step of the ``number``-th evaluation, counted from 1.
 
     >>> [evaluation(Training(batch=1, steps=50, learning_rate=1, evaluate_every=20), number) for number in (1, 2, 3)]
     [20, 40, 50]
@@ -23,7 +23,7 @@ def evaluation(training: Training, number: int) -> int:
 
 
 def evaluations(training: Training, step: int) -> int:
-    """How many evaluations there are up to a step, that one included.
+    """Return the number of evaluations up to and including a step.
 
     >>> training = Training(batch=1, steps=50, learning_rate=1, evaluate_every=20)
     >>> [evaluations(training, step) for step in (19, 20, 49, 50)]
@@ -34,7 +34,7 @@ def evaluations(training: Training, step: int) -> int:
 
 
 class Ledger:
-    """History, right answers in the last batches, seconds; and the weights of those that are done, if wanted."""
+    """Records of members by place: history, right answers in last batches, seconds, with ``keep_weights`` weights."""
 
     def __init__(self, members: Sequence[Member], *, keep_weights: bool) -> None:
         self.members, self.keep_weights = members, keep_weights
@@ -45,7 +45,7 @@ class Ledger:
         self.done: set[int] = set()
 
     def note(self, place: int, loss: float, accuracy: float | None) -> bool:
-        """What was measured of a member, at its next evaluation; whether it is done with that."""
+        """Record a member's next evaluation, and return True if the member is done."""
         training, history = self.members[place].training, self.history[place]
         step = evaluation(training, len(history) + 1)
         history.append((step, loss, accuracy))
@@ -55,7 +55,7 @@ class Ledger:
         return place in self.done
 
     def outcome(self, place: int) -> TrainingOutcome:
-        """Of a member that is done."""
+        """Return the outcome of a member that is done."""
         step, loss, accuracy = self.history[place][-1]
         training = self.members[place].training
         counted = training.last_batches > 0 and step >= training.steps and accuracy is not None

@@ -1,7 +1,7 @@
 """Losses and accuracies of outputs [M, B, …, C] for every example, [M, B].
 
-Where a batch is the same at every step and its answers are counts, few of which are not zero, the summed cross-entropy
-and its gradient have a closed form that hardly reads the counts: :class:`Counted`.
+If a batch is the same at every step and its answers are counts, most of which are zero, the summed cross-entropy and
+its gradient have a closed form that reads only the counts that are not zero: :class:`Counted`.
 """
 
 import torch
@@ -11,7 +11,9 @@ from byheart.lab.member import Loss
 
 
 def losses(outputs: torch.Tensor, answers: torch.Tensor, loss: Loss) -> torch.Tensor:
-    """[M, B]; an example's loss is the mean over its answers. Real answers of a cross-entropy are distributions.
+    """Return losses [M, B]; an example's loss is the mean over its answers.
+
+    Real answers of a cross-entropy are distributions.
 
     >>> losses(torch.zeros(1, 2, 4), torch.tensor([[0, 3]]), "cross-entropy")
     tensor([[1.3863, 1.3863]])
@@ -28,7 +30,7 @@ def losses(outputs: torch.Tensor, answers: torch.Tensor, loss: Loss) -> torch.Te
 
 
 def rights(outputs: torch.Tensor, answers: torch.Tensor, loss: Loss) -> torch.Tensor:
-    """Share of right answers of each example, [M, B]; real answers of a mean square are never right or wrong: NaN.
+    """Return the share of right answers of each example, [M, B], or NaN for real answers of a mean square.
 
     >>> rights(torch.eye(3)[None], torch.tensor([[0, 1, 1]]), "cross-entropy")
     tensor([[1., 1., 0.]])
@@ -41,25 +43,25 @@ def rights(outputs: torch.Tensor, answers: torch.Tensor, loss: Loss) -> torch.Te
 
 
 class Counted:
-    """The summed cross-entropy of counts c [M, B, C], which stay the same, and its gradient by the logits.
+    """The summed cross-entropy of constant counts c [M, B, C], and its gradient by the logits.
 
     With o_b = Σ_j c_bj and p = softmax(logits), the loss of an example is −Σ_j c_bj log p_bj and its gradient
-    o_b p_bj − c_bj. Both are computed from p and from the counts that are not zero; of p only those rows are touched
-    again where o_b is not 1. So logits are passed over once, where autograd's way through log_softmax takes ten passes.
-    A probability below the smallest normal number of its type counts in the loss as that.
+    o_b p_bj − c_bj. Both are computed from p and from the counts that are not zero; only rows of p whose o_b is not 1
+    are written again. So logits are read once, while autograd passes over them ten times for log_softmax.
+    A probability below the smallest normal number of its type counts in the loss as that number.
     """
 
     def __init__(self, answers: torch.Tensor) -> None:
         self.examples = answers.shape[1]
-        found = [(member, member.nonzero()[:, 0]) for member in answers.flatten(1)]
-        self.places = pad_sequence([places for _, places in found], batch_first=True)
-        self.counts = pad_sequence([member[places] for member, places in found], batch_first=True)
+        pairs = [(member, member.nonzero()[:, 0]) for member in answers.flatten(1)]
+        self.places = pad_sequence([places for _, places in pairs], batch_first=True)
+        self.counts = pad_sequence([member[places] for member, places in pairs], batch_first=True)
         often = answers.sum(dim=-1).flatten()
         self.rows = (often != 1).nonzero()[:, 0]
         self.often = often[self.rows, None]
 
     def __call__(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The mean loss of an example, [M], and the gradient of the sum of all losses, [M, B, C].
+        """Return the mean loss of an example, [M], and the gradient of the sum of all losses, [M, B, C].
 
         >>> mean, gradient = Counted(torch.tensor([[[3.0, 1.0], [0.0, 1.0]]]))(torch.zeros(1, 2, 2))
         >>> mean, gradient.tolist()  # 4 log 2 and log 2

@@ -1,6 +1,6 @@
-"""What is trained in an ensemble: a member is an architecture, data, a seed, and how it is trained.
+"""Members of an ensemble: each is an architecture, data, a seed, and a training.
 
-Shapes: M members, N examples of each, batches of B, outputs of C numbers (logits of C labels, or real values).
+Shapes: M members, N examples per member, batches of B, outputs of C numbers (logits of C labels, or real values).
 """
 
 from collections.abc import Hashable
@@ -24,21 +24,21 @@ ANSWERS = "answers"
 
 
 class MemberArchitecture(Protocol):
-    """A frozen, hashable dataclass of sizes, which knows its first weights and its outputs."""
+    """A frozen, hashable dataclass of sizes that defines first weights and outputs."""
 
     @property
     def parameters(self) -> int:
-        """Number of trained numbers, everything counted."""
+        """Number of trained parameters, including embeddings and biases."""
         ...
 
     def init(self, generator: torch.Generator) -> Tensors:
-        """First weights, float64 on the CPU."""
+        """Return first weights, float64 on the CPU."""
         ...
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
-        """[M, B, C] from weights [M, …]; the batch holds tensors of examples [M, B, …] and constants [M or 1, …].
+        """Return outputs [M, B, C] for weights [M, …] and a batch of examples [M, B, …] and constants [M or 1, …].
 
-        An answer may have more axes than one: outputs are then [M, B, …, C] for answers [M, B, …].
+        If answers have more axes, [M, B, …], outputs are [M, B, …, C].
         """
         ...
 
@@ -47,29 +47,30 @@ class MemberArchitecture(Protocol):
 class Joinable(MemberArchitecture, Protocol):
     """An architecture whose weights may be padded with zeros, which then stay zero by themselves.
 
-    A tensor of the smaller architecture is the leading corner of the larger one's. Zeros stay zero where each of them
-    is multiplied by another one (an empty head: W_V by W_O), so that its gradient vanishes.
+    A tensor of the smaller architecture is the leading corner of the larger one's. Zeros stay zero because each is
+    multiplied by another zero (in an empty head, W_V by W_O), so its gradient vanishes.
     """
 
     @property
     def family(self) -> Hashable:
-        """Architectures of one family can be joined."""
+        """Value that is equal for architectures that can be joined."""
         ...
 
     def join(self, other: Self) -> Self:
-        """The smallest architecture that holds both."""
+        """Return the smallest architecture that holds both."""
         ...
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a member is trained: Adam with these ``betas``, on batches cut from a stream of shuffled epochs.
+    """The training of a member: Adam with these ``betas``, on batches cut from a stream of shuffled epochs.
 
-    Schedules: "linear-by-epoch" goes from ``learning_rate`` to ``last_learning_rate`` in equal steps, one per epoch;
-    "warm-up-cosine" from 1 % to all of it in the first ``warm_up`` of the steps, then down to ``last_learning_rate``.
-    A gradient longer than ``largest_norm`` is scaled down to it.
-    Every ``evaluate_every`` steps all examples are measured; at an accuracy of ``stop_at`` the member is done. The
-    ``last_batches`` give ``last_accuracy``. A "summed-cross-entropy" is that of a whole batch; other losses are means.
+    Schedules: "linear-by-epoch" goes from ``learning_rate`` to ``last_learning_rate`` in equal steps, one per epoch.
+    "warm-up-cosine" rises from 1 % of the rate to all of it in the first ``warm_up`` share of the steps, then falls to
+    ``last_learning_rate``. A gradient longer than ``largest_norm`` is scaled down to it.
+
+    All examples are measured every ``evaluate_every`` steps, and the member is done at an accuracy of ``stop_at``. The
+    ``last_batches`` give ``last_accuracy``. The loss "summed-cross-entropy" is the sum over a batch; others are means.
     """
 
     batch: int
@@ -98,7 +99,7 @@ class Training:
         if self.loss not in LOSSES:
             raise BadInput(f"loss is {self.loss!r}; expected one of {', '.join(LOSSES)}")
         if self.stop_at is not None and self.evaluate_every is None:
-            raise BadInput(f"stop_at is {self.stop_at} and evaluate_every is None; expected so many steps")
+            raise BadInput(f"stop_at is {self.stop_at} and evaluate_every is None; expected a number of steps")
         if not 0 <= self.last_batches <= self.steps:
             raise BadInput(f"last_batches is {self.last_batches}; expected 0 to {self.steps} (steps)")
         if not all(0 <= share < 1 for share in (*self.betas, self.warm_up)):
@@ -111,10 +112,10 @@ class Training:
 class Member:
     """One model to train.
 
-    ``examples`` are tensors with a leading axis of N, among them "answers": what batches are cut from. Members that are
-    given the same tensors share their memory. ``constants`` belong to all examples of the model. ``initial`` replaces
-    first weights (a construction to start from); those named in ``frozen`` are not trained. ``measured_on`` is what
-    accuracy and loss are measured on, if not the examples.
+    ``examples`` are tensors with a leading axis of N, among them "answers"; batches are cut from them. Members with the
+    same tensors share their memory. ``constants`` belong to all examples of the model. ``initial`` replaces first
+    weights, for example by a construction. Tensors named in ``frozen`` are not trained. ``measured_on`` replaces the
+    examples on which accuracy and loss are measured.
     """
 
     architecture: MemberArchitecture
@@ -140,22 +141,22 @@ class Member:
 
     @property
     def count(self) -> int:
-        """N, the number of examples."""
+        """Number N of examples."""
         return len(self.examples[ANSWERS])
 
     @property
     def measured(self) -> Tensors:
-        """What accuracy and loss are measured on."""
+        """Examples on which accuracy and loss are measured."""
         return self.examples if self.measured_on is None else self.measured_on
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingOutcome:
-    """What came out of training a member.
+    """The result of training a member.
 
-    ``accuracy`` and ``loss`` (its mean over examples) are measured after training, and ``history`` holds what they were
-    on the way: (step, loss, accuracy). Real answers have no accuracy. ``last_accuracy`` is the mean accuracy of the
-    last batches of training, each before its step. ``seconds`` is the member's share of the time taken.
+    ``accuracy`` and ``loss`` (the mean over examples) are measured after training. ``history`` has their earlier
+    values: (step, loss, accuracy). Real answers have no accuracy. ``last_accuracy`` is the mean accuracy of the last
+    batches, each before its step. ``seconds`` is the member's share of the time taken.
     """
 
     accuracy: float | None

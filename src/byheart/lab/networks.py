@@ -1,7 +1,7 @@
-"""What the lab trained, as networks: to be saved, shown and certified like those that are built.
+"""Networks that the lab trained, as networks to save, show and certify like constructed ones.
 
-The lab computes an architecture's function in whatever order is quick. Here it stands as its definition says it, step
-by step, with the same weights under names of :mod:`byheart.networks.trained`; biases that cancel are kept.
+The lab computes an architecture's function in whatever order is fast. Here it is written step by step, as in its
+definition, with the same weights under names of :mod:`byheart.networks.trained`. Biases that cancel are kept.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ GELU = Activation("gelu")
 def as_network(
     architecture: MemberArchitecture, weights: Tensors, about: Mapping[str, Any] | None = None
 ) -> TrainedNetwork:
-    """The network that an architecture is with these weights, as ``Outcome.weights`` holds them.
+    """Return the network of an architecture with these weights, as ``TrainingOutcome.weights`` has them.
 
     >>> import torch
     >>> shape = AttentionOnly(vocab=5, model_dim=4, head_dim=3, heads=2)
@@ -45,15 +45,15 @@ def as_network(
     """
     translate = _TRANSLATIONS.get(type(architecture))
     if translate is None:
-        known = ", ".join(kind.__name__ for kind in _TRANSLATIONS)
-        raise BadInput(f"{type(architecture).__name__} has no translation into a network; expected one of {known}")
+        names = ", ".join(kind.__name__ for kind in _TRANSLATIONS)
+        raise BadInput(f"{type(architecture).__name__} has no translation into a network; expected one of {names}")
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in weights.items()}
     blocks, named = translate(architecture, arrays)
     return TrainedNetwork(blocks, named, about=about or {})
 
 
 def _dana(shape: AttentionOnly, weights: Arrays) -> Translated:
-    """Positions and compression stand in front of every attention, and are the same ones; with ``text``, not so."""
+    """Translate Dana's model. All attentions share positions and compression; with ``text``, positions come once."""
     named = {EMBEDDING: weights["embedding"], POSITIONS: weights["positions"]}
     positions = PositionTable(POSITIONS)
     first: tuple[Step, ...] = (TokenTable(EMBEDDING), positions) if shape.text else (TokenTable(EMBEDDING),)
@@ -133,7 +133,7 @@ def _gpt(shape: SmallGPT, weights: Arrays) -> Translated:
 
 
 def _side_by_side(W: NDArray[Any]) -> NDArray[Any]:
-    """[H, out, d_v] as [out, H·d_v]."""
+    """Reshape [H, out, d_v] to [out, H·d_v]."""
     return W.transpose(1, 0, 2).reshape(W.shape[1], -1)
 
 

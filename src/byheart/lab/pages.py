@@ -1,15 +1,15 @@
-"""An ensemble in training as a page: plain values and arrays, from which training goes on as if nothing had happened.
+"""Pages: the state of an ensemble in training as plain values and arrays, from which training continues.
 
-    stacks                  those that have begun: the places of their members among all, and the steps they have done
+    stacks                  stacks that have begun: the places of their members among all, and their number of steps
     rights, seconds         float64 [M]: right answers in the last batches (a sum of shares), the members' time
-    evaluations             int64 [M]: how often each was evaluated
+    evaluations             int64 [M]: number of evaluations of each member
     history                 float64 [·, 2]: loss and accuracy (NaN: none) at each evaluation, member after member
     stack.I.J               [m, P]: weights (J = 0) and both moments of the I-th stack
-    member.I.NAME           weights of a member that is done, where they are wanted
+    member.I.NAME           weights of a member that is done, if they are kept
 
-Everything else follows from the members: at which step what was measured, who is done, in which order examples come.
-Of a page that may be anybody's it is checked that training could have come there, as far as numbers tell; not that its
-weights are the ones that training gives.
+Everything else follows from the members: the steps of evaluations, the members that are done, the orders of examples.
+Anybody may have written a page. Its numbers are checked for a state that training can reach; its weights are not
+checked to be those that training produces.
 """
 
 import math
@@ -22,23 +22,24 @@ import torch
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.lab.course import Begun
+from byheart.lab.course import BegunStack
 from byheart.lab.ledger import Ledger, evaluation, evaluations
 from byheart.lab.member import Training
 
 MATRICES = 3
+"""Number of matrices per stack: weights and two moments."""
 
 
 @dataclass(frozen=True)
 class StoredPage:
-    """What JSON holds, and arrays by their names."""
+    """Values for JSON, and arrays by their names."""
 
     about: Mapping[str, Any]
     arrays: Mapping[str, NDArray[Any]]
 
 
-def page_of(ledger: Ledger, begun: Sequence[Begun]) -> StoredPage:
-    """What is known of the members, and the stacks that have begun and are not over."""
+def page_of(ledger: Ledger, begun: Sequence[BegunStack]) -> StoredPage:
+    """Return the page of a ledger and of the stacks that have begun and are not over."""
     points = [(loss, math.nan if right is None else right) for own in ledger.history for _, loss, right in own]
     arrays = {
         "rights": np.array(ledger.rights, np.float64),
@@ -53,44 +54,44 @@ def page_of(ledger: Ledger, begun: Sequence[Begun]) -> StoredPage:
     return StoredPage({"stacks": [{"places": stack.places, "step": stack.step} for stack in begun]}, arrays)
 
 
-def read_page(page: StoredPage, ledger: Ledger, dtype: torch.dtype) -> list[Begun]:
-    """Write what a page knows of the members into an empty ledger; the stacks that have begun. BadInput if it is odd.
+def read_page(page: StoredPage, ledger: Ledger, dtype: torch.dtype) -> list[BegunStack]:
+    """Read a page into an empty ledger, and return the stacks that have begun. Raise BadInput if the page is damaged.
 
-    Whether a stack's members have as many weights, and belong together, is for who makes the stack.
+    The caller checks that the members of a stack belong together and have as many weights as the page.
     """
     left = dict(page.arrays)
     _read_members(left, ledger)
     begun = _read_stacks(page.about.get("stacks"), left, ledger, dtype)
     _read_weights(left, ledger, dtype)
     if left:
-        raise BadInput(f"it holds {min(left)!r}, which is no part of a checkpoint")
+        raise BadInput(f"it holds {min(left)!r}, which is not part of a checkpoint")
     return begun
 
 
-def _taken(left: dict[str, NDArray[Any]], name: str, dtype: str, shape: Sequence[int]) -> NDArray[Any]:
-    """An array of this shape, -1 standing for any size, which is no longer there then."""
-    found = left.pop(name, None)
-    if found is None:
+def _take(left: dict[str, NDArray[Any]], name: str, dtype: str, shape: Sequence[int]) -> NDArray[Any]:
+    """Remove and return an array of this shape; -1 stands for any size."""
+    array = left.pop(name, None)
+    if array is None:
         raise BadInput(f"{name!r} is missing")
-    fits = len(found.shape) == len(shape) and all(
-        want in (-1, size) for size, want in zip(found.shape, shape, strict=True)
+    fits = len(array.shape) == len(shape) and all(
+        expected in (-1, size) for size, expected in zip(array.shape, shape, strict=True)
     )
-    if found.dtype != np.dtype(dtype) or not fits:
-        raise BadInput(f"{name!r} is {found.dtype} {list(found.shape)}; expected {dtype} {list(shape)}")
-    return found
+    if array.dtype != np.dtype(dtype) or not fits:
+        raise BadInput(f"{name!r} is {array.dtype} {list(array.shape)}; expected {dtype} {list(shape)}")
+    return array
 
 
 def _read_members(left: dict[str, NDArray[Any]], ledger: Ledger) -> None:
     members = len(ledger.members)
-    rights, seconds = (_taken(left, name, "float64", [members]) for name in ("rights", "seconds"))
-    counts = _taken(left, "evaluations", "int64", [members])
+    rights, seconds = (_take(left, name, "float64", [members]) for name in ("rights", "seconds"))
+    counts = _take(left, "evaluations", "int64", [members])
     most = [evaluations(member.training, member.training.steps) for member in ledger.members]
     if (counts < 0).any() or (counts > most).any():
-        raise BadInput("a model was evaluated more often than its training says")
-    points = iter(_taken(left, "history", "float64", [int(counts.sum()), 2]).tolist())
+        raise BadInput("a model was evaluated more often than its training allows")
+    points = iter(_take(left, "history", "float64", [int(counts.sum()), 2]).tolist())
     batches = np.array([member.training.last_batches for member in ledger.members])
     if not ((rights >= 0) & (rights <= batches)).all() or not ((seconds >= 0) & (seconds < math.inf)).all():
-        raise BadInput("rights or seconds are no numbers that training gives")
+        raise BadInput("rights or seconds are not numbers that training can give")
     ledger.rights, ledger.seconds = rights.tolist(), seconds.tolist()
     for place, count in enumerate(counts.tolist()):
         for _ in range(count):
@@ -98,38 +99,38 @@ def _read_members(left: dict[str, NDArray[Any]], ledger: Ledger) -> None:
                 raise BadInput(f"model {place} was evaluated after it was done")
             loss, right = next(points)
             if not _is_accuracy(right, ledger.members[place].training):
-                raise BadInput(f"model {place} has an accuracy of {right:g}, which is none that training gives")
+                raise BadInput(f"model {place} has an accuracy of {right:g}, which training cannot give")
             ledger.note(place, loss, None if math.isnan(right) else right)
 
 
 def _is_accuracy(right: float, training: Training) -> bool:
-    """Whether it is a share; of a mean square there is none."""
+    """Return True if a value is an accuracy that training can give: a share, or NaN for a mean square."""
     return math.isnan(right) if training.loss == "mean-square" else 0 <= right <= 1
 
 
-def _read_stacks(found: object, left: dict[str, NDArray[Any]], ledger: Ledger, dtype: torch.dtype) -> list[Begun]:
-    if not isinstance(found, list):
-        raise BadInput("stacks are no list")
-    begun, free = list[Begun](), set(range(len(ledger.members)))
-    for index, stack in enumerate(found):
+def _read_stacks(stacks: object, left: dict[str, NDArray[Any]], ledger: Ledger, dtype: torch.dtype) -> list[BegunStack]:
+    if not isinstance(stacks, list):
+        raise BadInput("stacks are not a list")
+    begun, free = list[BegunStack](), set(range(len(ledger.members)))
+    for index, stack in enumerate(stacks):
         places, step = _stack(stack, free)
         free -= set(places)
         _check_step(places, step, ledger)
-        arrays = [_taken(left, f"stack.{index}.{which}", _name(dtype), [len(places), -1]) for which in range(MATRICES)]
+        arrays = [_take(left, f"stack.{index}.{which}", _name(dtype), [len(places), -1]) for which in range(MATRICES)]
         if len({array.shape for array in arrays}) > 1 or (arrays[-1] < 0).any():
             raise BadInput(f"the moments of stack {index} have another shape than its weights, or negative squares")
         weights, first, second = map(torch.from_numpy, arrays)
-        begun.append(Begun(places, step, (weights, first, second)))
+        begun.append(BegunStack(places, step, (weights, first, second)))
     if early := [place for place in free if ledger.history[place] and place not in ledger.done]:
-        raise BadInput(f"model {early[0]} has begun, and is in no stack")
+        raise BadInput(f"model {early[0]} has begun, and is not in a stack")
     return begun
 
 
-def _stack(found: object, free: set[int]) -> tuple[list[int], int]:
-    """Places and step, if they are such: places of members that are in no stack yet, ascending."""
-    if not isinstance(found, dict) or found.keys() != {"places", "step"}:
-        raise BadInput("a stack is no object of places and step")
-    places, step = found["places"], found["step"]
+def _stack(stack: object, free: set[int]) -> tuple[list[int], int]:
+    """Return the places and the step of a stack. Places must ascend, and not be those of another stack."""
+    if not isinstance(stack, dict) or stack.keys() != {"places", "step"}:
+        raise BadInput("a stack is not an object of places and step")
+    places, step = stack["places"], stack["step"]
     good = isinstance(places, list) and places and all(type(place) is int and place in free for place in places)
     if not good or sorted(set(places)) != places or type(step) is not int or step < 1:
         raise BadInput(
@@ -139,22 +140,22 @@ def _stack(found: object, free: set[int]) -> tuple[list[int], int]:
 
 
 def _check_step(places: Sequence[int], step: int, ledger: Ledger) -> None:
-    """BadInput unless every member has been evaluated as often as it is after this many steps, and one is not done."""
+    """Raise BadInput unless every member was evaluated as often as due by this step, and one of them is not done."""
     for place in places:
         training, known = ledger.members[place].training, len(ledger.history[place])
         on_time = evaluation(training, known) <= step if place in ledger.done else known == evaluations(training, step)
         if not on_time:
-            raise BadInput(f"model {place} was evaluated {known} times by step {step}, which is not when it is")
+            raise BadInput(f"model {place} was evaluated {known} times by step {step}, which is not when it is due")
     if all(place in ledger.done for place in places):
         raise BadInput("a stack has no model that is not done")
 
 
 def _read_weights(left: dict[str, NDArray[Any]], ledger: Ledger, dtype: torch.dtype) -> None:
-    """Of members that are done, where they are wanted."""
+    """Read the weights of members that are done, if the ledger keeps them."""
     for place in sorted(ledger.done) if ledger.keep_weights else ():
         shapes = ledger.members[place].architecture.init(torch.Generator())
         ledger.weights[place] = {
-            name: torch.from_numpy(_taken(left, f"member.{place}.{name}", _name(dtype), first.shape)).clone()
+            name: torch.from_numpy(_take(left, f"member.{place}.{name}", _name(dtype), first.shape)).clone()
             for name, first in shapes.items()
         }
 

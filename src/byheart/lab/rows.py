@@ -1,8 +1,8 @@
-"""Rows of a run's results: one JSON object per line of results.jsonl, what came of one config each.
+"""Rows of a run's results: one JSON object per line of results.jsonl, each the result of one config.
 
-A process that is killed may leave half a line behind. Whoever reads ignores it, whoever resumes cuts it off, and a last
-line that lacks only its end is kept: no part of a JSON object is one itself, so a line that can be read is whole. What
-does not begin as a row does is no half of one, and is refused as any other line that is none.
+A process that is killed may leave half a line behind. Readers ignore it, and resuming removes it. A last line without a
+line feed is kept if it is a whole object, because no proper part of a JSON object is one itself. A last line that does
+not begin like a row is refused like any other damaged line.
 """
 
 import json
@@ -20,7 +20,7 @@ from byheart.lab.experiment import is_plain
 from byheart.lab.former import renamed
 
 LARGEST = 1e150
-"""Of numbers that are counted with: sums of their squares are finite."""
+"""Largest absolute value of numbers in statistics; sums of their squares are finite."""
 
 Value = float | int | str | None
 
@@ -36,7 +36,7 @@ PlainConfig = dict[str, Annotated[Any, Such(_is_plain, "a plain value, or a list
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One line of results: what came of one config. ``seconds`` is its share of the time of its job."""
+    """One line of results: the result of one config. ``seconds`` is its share of its job's time."""
 
     experiment: str
     key: str
@@ -48,9 +48,9 @@ class ResultRow:
 
     @property
     def flat(self) -> dict[str, Any]:
-        """Config and metrics side by side; a metric that is called like a setting gets the prefix ``metric_``.
+        """Config and metrics side by side. A metric with the name of a setting gets the prefix ``metric_``.
 
-        ``seconds`` are the metric of this name, where there is one.
+        ``seconds`` is the metric of this name if there is one.
         """
         metrics = {f"metric_{name}" if name in self.config else name: value for name, value in self.metrics.items()}
         times = {} if "seconds" in metrics else {"seconds": self.seconds}
@@ -61,7 +61,7 @@ _BEGINNING = f'{{"{fields(ResultRow)[0].name}": "'.encode()
 
 
 def read_rows(path: Path) -> list[ResultRow]:
-    """All whole lines of a results file, in order; none if there is no file. Half a line at the end is left out."""
+    """Return all rows of a results file in order, and none if there is no file. Half a line at the end is left out."""
     try:
         lines = read_bytes(path, memory_per_byte=MEMORY_PER_JSON_BYTE).split(b"\n")
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def read_rows(path: Path) -> list[ResultRow]:
 
 
 def has_half_a_line(path: Path) -> bool:
-    """Whether a results file ends in half a line, which is left out: somebody is writing it, or was killed."""
+    """Return True if a results file ends in half a line, because a process is writing it or was killed."""
     try:
         last = read_bytes(path).rpartition(b"\n")[2]
     except FileNotFoundError:
@@ -81,12 +81,12 @@ def has_half_a_line(path: Path) -> bool:
 
 
 def _is_half(line: bytes | bytearray) -> bool:
-    """Whether it begins as a row does, and is none."""
+    """Return True if a line begins like a row and is none."""
     return not is_row(line) and line.startswith(_BEGINNING[: len(line)])
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number that means and figures can be made of: finite, and so is its square.
+    """Return True if a value is a number for means and figures: finite, and so is its square.
 
     >>> is_number(0.5), is_number(1e308), is_number("0.5")
     (True, False, False)
@@ -94,19 +94,19 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and abs(value) <= LARGEST
 
 
-def metrics_of(found: object) -> dict[str, Value]:
-    """Metrics as they are written: numbers, texts and None; a number that is not finite becomes None, True becomes 1.
+def metrics_of(row: object) -> dict[str, Value]:
+    """Return metrics as they are written: numbers, texts and None. Infinite numbers and NaN become None, and True 1.
 
     >>> metrics_of({"loss": float("nan"), "steps": 4, "done": True})
     {'loss': None, 'steps': 4, 'done': 1}
     """
-    if not isinstance(found, Mapping):
-        raise BadInput(f"work returned {found!r} for a config; expected a dictionary of metrics")
-    metrics = {name: _metric(value) for name, value in found.items()}
+    if not isinstance(row, Mapping):
+        raise BadInput(f"work returned {row!r} for a config; expected a dictionary of metrics")
+    metrics = {name: _metric(value) for name, value in row.items()}
     for name, value in metrics.items():
         if not isinstance(name, str) or isinstance(value, list | tuple) or not is_plain([name, value]):
-            what = "a number that 64 bits hold, a text that can be encoded, or None"
-            raise BadInput(f"metric {shortened(name)} is {shortened(value)}; expected {what}")
+            expected = "a number of at most 64 bits, a text that can be encoded, or None"
+            raise BadInput(f"metric {shortened(name)} is {shortened(value)}; expected {expected}")
     return metrics
 
 
@@ -121,12 +121,12 @@ def _row(line: bytes | bytearray, place: str) -> ResultRow:
         row = decode(ResultRow, parse_object(line), "the row")
     except BadInput as error:
         hint = "remove the line, and its config will be run again"
-        raise BadInput(f"{place}: no result row ({error}); {hint}") from error
+        raise BadInput(f"{place}: not a result row ({error}); {hint}") from error
     return replace(row, config=renamed(row.config), metrics=renamed(row.metrics))
 
 
 def is_row(line: bytes | bytearray) -> bool:
-    """Whether a line is one."""
+    """Return True if a line is a row."""
     try:
         _row(line, "")
     except BadInput:
@@ -135,5 +135,5 @@ def is_row(line: bytes | bytearray) -> bool:
 
 
 def lines_of(rows: Sequence[ResultRow]) -> str:
-    """Rows as they are written."""
+    """Return rows as lines of a results file."""
     return "".join(json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

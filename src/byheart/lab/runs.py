@@ -1,16 +1,17 @@
-"""Runs: a sweep's folder, in which nothing that was finished is ever lost, whatever happens to who writes it.
+"""Runs: folders with the results of a sweep. No finished result is lost, even if the writing process is killed.
 
     config.json     what is run: the experiment's name and scale, all its configs by key, their seeds, and for every
                     session the machine and the versions of Python, torch, numpy and Byheart
     results.jsonl   one JSON object per line, appended and fsynced when a job ends: experiment, key (hash of the
                     config), config, status (done or failed), metrics, seconds, error
     lock            held by the process that writes, as long as it lives
-    experiment.py   the user's file, where the experiment comes from one
-    checkpoints     jobs under way, as far as they are (:mod:`byheart.lab.checkpoints`)
+    experiment.py   the user's file, if the experiment comes from one
+    checkpoints     the state of jobs under way (:mod:`byheart.lab.checkpoints`)
 
-A config counts as done when its line is written (:mod:`byheart.lab.rows`); failed ones are tried again on resuming,
-and the later line counts. One process writes at a time (:mod:`byheart.files.locks`). A folder may be anybody's: what it
-is is known before anything in it is written, and nothing is written through a link in it; it may be one itself.
+A config is done when its line is written (:mod:`byheart.lab.rows`). Failed configs are tried again when the run is
+resumed, and the later line counts. One process writes at a time (:mod:`byheart.files.locks`). Anybody may have written
+a folder: its contents are checked before anything is written, and nothing is written through a link inside it. The
+folder itself may be a link.
 """
 
 import csv
@@ -47,17 +48,18 @@ from byheart.versions import installed_version
 
 FORMAT = "byheart-run-1"
 OWN = CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
+"""Files of a run that Byheart writes."""
 
 
 def keyed(experiment: Experiment) -> dict[str, Any]:
-    """The experiment's configs by their keys, in order."""
+    """Return the experiment's configs by their keys, in order."""
     return {key(config): config for config in experiment.configs}
 
 
 class Run:
-    """A run's folder. :meth:`open` to read; :meth:`create` and :meth:`resume` to write, as a context manager.
+    """A run's folder: :meth:`open` reads it; :meth:`create` and :meth:`resume` write it, as context managers.
 
-    ``about`` is what config.json holds, ``configs`` the configs by key, ``latest`` their last rows by key.
+    ``about`` is the content of config.json, ``configs`` are the configs by key, and ``latest`` their last rows by key.
     """
 
     def __init__(self, folder: Path, lock: Lock | None = None) -> None:
@@ -72,23 +74,23 @@ class Run:
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
-        """To read; somebody else may be writing meanwhile."""
+        """Open a run to read it, even while another process writes it."""
         return cls(Path(folder))
 
     @classmethod
     def create(cls, folder: Path | str, experiment: Experiment, source: str | None = None) -> Self:
-        """A new run, to write; ``source`` is the text of the file that the experiment comes from, if it does."""
+        """Begin a new run and open it to write; ``source`` is the text of the user's file, if there is one."""
         folder = Path(folder)
         if (folder / CONFIG).exists():
-            raise BadInput(f"{folder}: holds a run already; continue it with --resume, or choose another folder")
+            raise BadInput(f"{folder}: is a run already; continue it with --resume, or choose another folder")
         return cls.resume(folder, experiment, source)
 
     @classmethod
     def resume(cls, folder: Path | str, experiment: Experiment, source: str | None = None) -> Self:
-        """The run in ``folder``, to write; a new one if there is none yet. It has to be one of the same configs."""
+        """Open the run in ``folder`` to write, or begin it. Raise BadInput if it is a run of other configs."""
         folder, configs = Path(folder), keyed(experiment)
         if folder.exists() and not (folder / CONFIG).exists() and not _could_become_a_run(folder):
-            raise BadInput(f"{folder}: exists and holds no run; choose another folder")
+            raise BadInput(f"{folder}: exists and is not a run; choose another folder")
         for name in OWN:
             check_unlinked(folder / name)
         if (folder / CONFIG).exists():
@@ -116,14 +118,14 @@ class Run:
         return run
 
     def _check_rows(self, rows: Sequence[ResultRow]) -> None:
-        """BadInput unless rows are about the configs that they name, and metrics of one name of one kind."""
+        """Raise BadInput unless all rows are about configs of this run, and each metric has one type."""
         kinds: dict[str, bool] = {}
         for line, row in enumerate(rows, start=1):
             place = f"{self.folder / RESULTS}:{line}"
             if row.experiment != self.name:
-                raise BadInput(f"{place}: is a row of {shortened(row.experiment)}; expected one of {self.name}")
+                raise BadInput(f"{place}: the row is about {shortened(row.experiment)}; expected {self.name}")
             if row.key not in self.configs:
-                raise BadInput(f"{place}: {row.key} is no config of this run; remove the line")
+                raise BadInput(f"{place}: {row.key} is not a config of this run; remove the line")
             if row.config != self.configs[row.key]:
                 raise BadInput(f"{place}: the row of {row.key} has another config than {CONFIG}")
             for name, value in row.metrics.items():
@@ -132,32 +134,39 @@ class Run:
 
     def _check_same(self, experiment: Experiment, configs: Mapping[str, Any]) -> None:
         if self.about["experiment"] != experiment.name:
-            found = f"a run of {self.about['experiment']}"
-            raise BadInput(f"{self.folder}: is {found}; expected one of {experiment.name}; choose another folder")
+            name = self.about["experiment"]
+            raise BadInput(
+                f"{self.folder}: is a run of {name}; expected one of {experiment.name}; choose another folder"
+            )
         missing, new = len(self.configs.keys() - configs.keys()), len(configs.keys() - self.configs.keys())
         if missing or new:
-            what = f"{new} configs of {experiment.name} at scale {experiment.scale} are not in the run"
-            what += f" (scale {self.about['scale']}), and {missing} of the run's are not in the experiment"
-            raise BadInput(f"{self.folder}: {what}; choose another folder for them")
+            apart = f"{new} configs of {experiment.name} at scale {experiment.scale} are not in the run"
+            apart += f" (scale {self.about['scale']}), and {missing} of the run's are not in the experiment"
+            raise BadInput(f"{self.folder}: {apart}; choose another folder for them")
 
     @property
     def name(self) -> str:
-        """The experiment's name."""
+        """Name of the experiment."""
         return str(self.about["experiment"])
 
     @property
     def done(self) -> int:
-        """How many configs are done."""
+        """Number of configs that are done."""
         return sum(row.status == "done" for row in self.latest.values())
 
     @property
     def failed(self) -> int:
-        """How many configs failed when they were last tried."""
+        """Number of configs that failed when they were last tried."""
         return len(self.latest) - self.done
 
     @property
+    def failures(self) -> list[ResultRow]:
+        """The rows of configs that failed when they were last tried, in the order of the configs."""
+        return [row for row in self.rows if row.status == "failed"]
+
+    @property
     def running(self) -> bool:
-        """Whether a process is writing the run now."""
+        """True if a process is writing the run now."""
         return self._lock is not None or is_locked(self.folder / LOCK)
 
     @property
@@ -167,26 +176,26 @@ class Run:
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """The done rows, config and metrics side by side (:attr:`ResultRow.flat`)."""
+        """The done rows, each with its config and metrics side by side (:attr:`ResultRow.flat`)."""
         return [row.flat for row in self.rows if row.status == "done"]
 
     def pending(self) -> list[str]:
-        """Keys of the configs that have no done row: those that never ran, and those that failed."""
+        """Return the keys of configs without a done row: those that never ran, and those that failed."""
         return [key for key in self.configs if key not in self.latest or self.latest[key].status == "failed"]
 
     def append(self, rows: Sequence[ResultRow]) -> None:
-        """Write rows, for good: when this returns they are on the disk."""
+        """Write rows durably: when this returns, they are on the disk."""
         if self._lock is None:
             raise BadInput(f"{self.folder}: is open for reading; expected Run.create or Run.resume")
         for row in rows:
             before = self.latest.get(row.key)
             if row.key not in self.configs or (before is not None and before.status == "done"):
-                raise BadInput(f"{self.folder}: {row.key} is done already, or no config of this run")
+                raise BadInput(f"{self.folder}: {row.key} is done already, or not a config of this run")
         append(self.folder / RESULTS, lines_of(rows))
         self.latest |= {row.key: row for row in rows}
 
     def write_csv(self, path: Path | str) -> None:
-        """All rows as CSV, failed ones too: key, status, the config's columns, the metrics' columns, seconds, error."""
+        """Write all rows as CSV, also failed ones: key, status, settings, metrics, seconds, error."""
         rows = [row.flat for row in self.rows]
         names = dict.fromkeys(name for row in rows for name in row)
         last = [name for name in ("seconds", "error") if name in names]
@@ -196,7 +205,7 @@ class Run:
             writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
 
     def close(self) -> None:
-        """Let others write."""
+        """Release the lock, so that other processes can write."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -209,23 +218,24 @@ class Run:
 
 
 def runs_in(folder: Path | str) -> list[Run]:
-    """The runs in the folders right below ``folder``, by name.
+    """Return the runs in the folders directly below ``folder``, sorted by name.
 
-    What is no run, or a damaged one, or one that may not be read, is left out.
+    Folders that are no runs, are damaged, or cannot be read are left out.
     """
-    found = []
+    runs = []
     for path in sorted(Path(folder).iterdir()) if Path(folder).is_dir() else []:
         with suppress(BadInput, OSError):
             if (path / CONFIG).is_file():
-                found.append(Run.open(path))
-    return found
+                runs.append(Run.open(path))
+    return runs
 
 
 def write_run(
     folder: Path, about: Mapping[str, Any], rows: Sequence[ResultRow], source: str | None, more: Mapping[str, Path]
 ) -> None:
-    """A new run with these rows, whole or not at all: ``about`` is what its config.json holds, ``more`` are further
-    files, by their names in it, to copy.
+    """Write a new run with these rows, completely or not at all.
+
+    ``about`` is the content of its config.json. ``more`` are other files to copy, by their names in the run.
     """
     with new_folder(folder, _check_free) as draft:
         _write_about(draft, about)
@@ -238,7 +248,7 @@ def write_run(
 
 
 def _check_free(folder: Path) -> None:
-    """BadInput if there is something in the folder, or something else of this name."""
+    """Raise BadInput if the folder is not empty, or if its name belongs to something else."""
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
         raise BadInput(f"{folder}: exists; expected the name of a new folder")
 
@@ -256,7 +266,7 @@ def _about(experiment: Experiment) -> dict[str, Any]:
 
 
 def _session() -> dict[str, Any]:
-    """Where and with what somebody is working now."""
+    """Return the time, the machine and the versions of this session."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "host": socket.gethostname(),
@@ -267,7 +277,7 @@ def _session() -> dict[str, Any]:
 
 
 def _could_become_a_run(folder: Path) -> bool:
-    """Whether it is a folder that holds nothing but what a run that was killed while it began may have left."""
+    """Return True if the folder holds only files that a run leaves behind when it is killed while it begins."""
     former = f".{CONFIG}"  # as earlier versions left it
     return folder.is_dir() and all(path.name in (LOCK, former) or is_leftover(path) for path in folder.iterdir())
 
@@ -288,14 +298,14 @@ class _About(TypedDict):
 def _read_about(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     try:
-        found = read_json(path)
+        about = read_json(path)
     except FileNotFoundError:
         raise BadInput(f"{folder}: no run here (it has no {CONFIG}); byheart lab list FOLDER lists runs") from None
     except BadInput as error:
         raise BadInput(f"{error}; expected the {CONFIG} of a run") from error
-    if found.get("format") != FORMAT or not is_decodable(_About, found):
+    if about.get("format") != FORMAT or not is_decodable(_About, about):
         raise BadInput(f"{path}: expected the {CONFIG} of a run (format {FORMAT})")
-    return found | {"configs": {name: renamed(config) for name, config in found["configs"].items()}}
+    return about | {"configs": {name: renamed(config) for name, config in about["configs"].items()}}
 
 
 def _write_about(folder: Path, about: Mapping[str, Any]) -> None:

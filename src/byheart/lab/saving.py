@@ -1,7 +1,7 @@
-"""One config of an experiment, trained and kept: its network in a folder, together with the task that it was given.
+"""Save one config of an experiment: train its network, and write it to a folder together with its task.
 
-In a run, models are trained side by side and only their metrics are kept. Here one is trained alone, from the same
-seed: it is the same up to rounding, which training may magnify.
+In a run, models are trained side by side and only their metrics are kept. Here one model is trained alone from the same
+seed. Its weights are the same up to rounding, which training may magnify.
 """
 
 import math
@@ -25,52 +25,52 @@ from byheart.networks.trained.evaluate import evaluate
 from byheart.progress import Report
 from byheart.tasks import NextTokenDistribution, QueryTargets, QueryTask, Task, save
 
-MOST_VALUES = 4
-"""Of a setting that a message names."""
+MAX_VALUES = 4
+"""Largest number of values of a setting that a message lists."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A network that was trained, what was measured of it, and the task."""
+    """A trained network, its metrics, and its task."""
 
     network: TrainedNetwork
     metrics: Row
     task: Task
 
     def write(self, folder: Path) -> None:
-        """Network and task as the files of a folder, which is new."""
+        """Write network and task into a new folder."""
         write(self.network, folder)
         save(self.task, folder / TASK)
 
 
 def the_one(experiment: Experiment, where: Mapping[str, str]) -> Any:
-    """The config whose settings are as ``where`` says; BadInput if there is none, or more than one.
+    """Return the config with the settings ``where``. Raise BadInput if there is none, or more than one.
 
     >>> from byheart.papers.experiments import EXPERIMENTS
     >>> the_one(EXPERIMENTS["dana-2025-6"]("short"), {"heads": "9"}).heads
     9
     """
-    found = chosen(experiment, where)
-    if len(found) > 1:
-        raise BadInput(f"{experiment.name}: {len(found)} configs are as asked for; choose one by {_differ(found)}")
-    return found[0]
+    configs = chosen(experiment, where)
+    if len(configs) > 1:
+        raise BadInput(f"{experiment.name}: {len(configs)} configs match; choose one by {_differ(configs)}")
+    return configs[0]
 
 
 def _differ(configs: Sequence[Any]) -> str:
-    """What distinguishes configs, and by which values."""
-    told = []
+    """Return the settings in which configs differ, with their first values."""
+    settings = []
     for field in fields(configs[0]):
         values = list(dict.fromkeys(str(getattr(config, field.name)) for config in configs))
         if len(values) > 1:
-            shown = ", ".join(values[:MOST_VALUES]) + (", …" if len(values) > MOST_VALUES else "")
-            told.append(f"{field.name} ({shown})")
-    return ", ".join(told)
+            shown = ", ".join(values[:MAX_VALUES]) + (", …" if len(values) > MAX_VALUES else "")
+            settings.append(f"{field.name} ({shown})")
+    return ", ".join(settings)
 
 
 def kept(
     experiment: Experiment, where: Mapping[str, str] | None = None, *, device: str = "cpu", report: Report | None = None
 ) -> Kept:
-    """Train the one config of the experiment that is as ``where`` says.
+    """Train the one config of the experiment with the settings ``where``.
 
     >>> from byheart.papers.experiments import EXPERIMENTS
     >>> made = kept(EXPERIMENTS["dana-2025-6"]("smoke"), {"heads": "1"})
@@ -78,8 +78,8 @@ def kept(
     (<TrainedNetwork: 60 parameters, depth 3, width 10>, 100, ['config', 'experiment', 'metrics', 'scale'])
     """
     if experiment.prepare is None:
-        what = "a function prepare(config) beside work, which gives member, metrics and task"
-        raise BadInput(f"{experiment.name}: nothing says how one of its networks is kept; expected {what}")
+        expected = "a function prepare(config) beside work, which returns member, metrics and task"
+        raise BadInput(f"{experiment.name}: its networks cannot be saved; expected {expected}")
     config = the_one(experiment, where or {})
     prepared = experiment.prepare(config)
     [outcome] = train([prepared.member], device=device, keep_weights=True, report=report)
@@ -91,14 +91,14 @@ def kept(
 
 
 def _finite(value: float | int | str | None) -> float | int | str | None:
-    """JSON has no other numbers."""
+    """Replace numbers that JSON does not have by None."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def to_ask_for(network: TrainedNetwork, task: Task) -> dict[str, float | bool]:
-    """What to ask ``certify`` for: a ``count`` of the labels that are right, or a ``tolerance`` that float64 finds met.
+    """Return options of ``certify``: ``count`` for right labels, or a ``tolerance`` that holds in float64.
 
-    Nothing where every label is right, as far as float64 tells.
+    There are none if every label is right in float64.
     """
     inputs = (task.inputs, task.queries if isinstance(task, QueryTask) else None)
     outputs = evaluate(network, inputs)
@@ -113,5 +113,5 @@ def to_ask_for(network: TrainedNetwork, task: Task) -> dict[str, float | bool]:
 
 
 def _above(value: float) -> float:
-    """A little more, in four digits."""
+    """Return a slightly larger number, rounded to four digits."""
     return float(f"{1.001 * max(value, 1e-9):.4g}")

@@ -7,10 +7,11 @@ from byheart.tasks.arrays import Floats
 
 EPSILON = 1e-8
 WARM_UP_FROM = 0.01  # share of the rate
+"""Share of the learning rate at the first step of a warm-up."""
 
 
 def learning_rates(training: Training, examples: int, steps: Floats) -> Floats:
-    """The rate of each of the ``steps``, which count from 0; none from the last one on.
+    """Return the rate of each of the ``steps``, which count from 0; it is 0 after the last step.
 
     >>> training = Training(batch=5, steps=8, learning_rate=1.0, last_learning_rate=0.2, schedule="linear-by-epoch")
     >>> learning_rates(training, examples=10, steps=np.arange(9.0))
@@ -31,10 +32,10 @@ def learning_rates(training: Training, examples: int, steps: Floats) -> Floats:
 
 
 def step_sizes(rates: Floats, steps: Floats, beta: float) -> Floats:
-    """What Adam multiplies the ratio of its moments by: rate/(1 − β₁ᵗ), t = 1 for the first step."""
+    """Return the factor of the ratio of Adam's moments: rate/(1 − β₁ᵗ), with t = 1 for the first step."""
     return rates / (1 - beta ** (steps + 1))
 
 
 def root_corrections(steps: Floats, beta: float) -> Floats:
-    """What the root of Adam's second moment is divided by: √(1 − β₂ᵗ)."""
+    """Return the divisor of the root of Adam's second moment: √(1 − β₂ᵗ)."""
     return np.sqrt(1 - beta ** (steps + 1))

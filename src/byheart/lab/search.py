@@ -1,12 +1,12 @@
-"""Which learning rate? Every rate of a grid for some configs of an experiment, as an experiment of its own.
+"""Search for a learning rate: train some configs of an experiment with every rate of a grid, as an experiment.
 
-All else stays as it is; a ``last_learning_rate`` keeps its ratio to the first. The search is a run like any other:
-every try is kept, and it can be stopped, resumed and merged. Experiments whose data follow from the whole config
-(Dana's) draw them anew for each rate: rates are compared in the mean over seeds, not model by model.
+All other settings stay as they are; ``last_learning_rate`` keeps its ratio to the first. A search is a run like any
+other: every try is kept, and it can be stopped, resumed and merged. Experiments whose data depend on the whole config
+(Dana's) draw new data for each rate. So rates are compared by means over seeds, not model by model.
 
-The best rate is the one with the best mean over the seeds. The choice is made on the same seeds, so that its mean is a
-little too good; where it stands at an end of the grid, a better one may lie beyond, and ``edge`` says so. A rate at
-which a model has no number, since it diverged, is never the best.
+The best rate has the best mean over the seeds. It is chosen on the same seeds, so its mean is slightly too good. If it
+is at an end of the grid, a better one may lie beyond, and ``edge`` is True. A rate at which a model diverged, and so
+has no number, is never the best.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ RATE, LAST_RATE = "learning_rate", "last_learning_rate"
 
 @dataclass(frozen=True)
 class Search:
-    """Where the search in another source's experiment comes from: for workers in other processes and machines."""
+    """A source of the search in another source's experiment, for workers in other processes and on other machines."""
 
     origin: Source
     rates: tuple[float, ...]
@@ -32,16 +32,16 @@ class Search:
 
     @property
     def text(self) -> str | None:
-        """The text of the other source's file."""
+        """Text of the other source's file."""
         return self.origin.text
 
     def load(self) -> Experiment:
-        """The search."""
+        """Return the search as an experiment."""
         return search(load(self.origin), self.rates, dict(self.where))
 
 
 def search(experiment: Experiment, rates: Sequence[float], where: Mapping[str, str] | None = None) -> Experiment:
-    """The experiment's configs with each of the rates; only those whose settings, as texts, are as ``where`` says.
+    """Return the experiment's configs with the settings ``where`` (as texts), each with every rate.
 
     >>> from byheart.papers.experiments import EXPERIMENTS
     >>> found = search(EXPERIMENTS["dana-2025-6"]("short"), [0.001, 0.01], {"heads": "9"})
@@ -54,24 +54,24 @@ def search(experiment: Experiment, rates: Sequence[float], where: Mapping[str, s
         )
     if not hasattr(experiment.configs[0], RATE):
         raise BadInput(f"{experiment.name}: configs have no {RATE}; expected one to vary")
-    found = chosen(experiment, where or {})
-    configs = dict.fromkeys(_with_rate(config, rate) for config in found for rate in rates)
+    base = chosen(experiment, where or {})
+    configs = dict.fromkeys(_with_rate(config, rate) for config in base for rate in rates)
     return Experiment(f"{experiment.name}-search", experiment.scale, tuple(configs), experiment.groups, experiment.work)
 
 
 def chosen(experiment: Experiment, where: Mapping[str, str]) -> list[Any]:
-    """The configs whose settings, as texts, are as ``where`` says; BadInput if there are none."""
+    """Return the configs with the settings ``where``, as texts. Raise BadInput if there are none."""
     names = [field.name for field in fields(experiment.configs[0])]
     for name in where:
         if name not in names:
             raise BadInput(f"{experiment.name}: configs have no {name}; expected {', '.join(names)}")
-    found = [
+    configs = [
         config for config in experiment.configs if all(str(getattr(config, name)) == where[name] for name in where)
     ]
-    if not found:
-        known = (f"{name} is {_values(experiment, name)}" for name in where)
-        raise BadInput(f"{experiment.name}: no config is as asked for; {', and '.join(known)}")
-    return found
+    if not configs:
+        values = (f"{name} is {_values(experiment, name)}" for name in where)
+        raise BadInput(f"{experiment.name}: no config matches; {', and '.join(values)}")
+    return configs
 
 
 def _values(experiment: Experiment, name: str) -> str:
@@ -86,7 +86,7 @@ def _with_rate(config: Any, rate: float) -> Any:
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of one rate for one choice of the other settings."""
+    """The result of one rate, for one choice of the other settings."""
 
     settings: dict[str, Any]
     learning_rate: float
@@ -96,9 +96,9 @@ class Tried:
 
 
 def tried(rows: Sequence[ResultRow], metric: str, *, lowest: bool = False) -> list[Tried]:
-    """All rates, those of the same settings one after the other; the best of them is marked.
+    """Return all rates, grouped by the other settings, with the best rate of each group marked.
 
-    The largest mean of the metric is the best, or the lowest. What is constant is not among the settings.
+    The largest mean of the metric is the best, or the smallest if ``lowest``. Constant settings are left out.
     """
     done = [row for row in rows if row.status == "done"]
     if not any(isinstance(row.metrics.get(metric), int | float) for row in done):
@@ -110,18 +110,18 @@ def tried(rows: Sequence[ResultRow], metric: str, *, lowest: bool = False) -> li
     groups: dict[str, list[Tried]] = {}
     for point in points(done, dict.fromkeys([*along, RATE])):
         settings = {name: value for name, value in point.settings.items() if name != RATE}
-        found = point.metrics.get(metric)
-        whole = found if found is not None and found.models == point.models else None
+        summary = point.metrics.get(metric)
+        whole = summary if summary is not None and summary.models == point.models else None
         groups.setdefault(repr(settings), []).append(Tried(settings, point.settings[RATE], whole))
-    return [one for group in groups.values() for one in _marked(group, lowest)]
+    return [rate for group in groups.values() for rate in _marked(group, lowest)]
 
 
 def _marked(group: Sequence[Tried], lowest: bool) -> list[Tried]:
-    ordered = sorted(group, key=lambda one: one.learning_rate)
-    whole = [one for one in ordered if one.measured is not None]
+    ordered = sorted(group, key=lambda rate: rate.learning_rate)
+    whole = [rate for rate in ordered if rate.measured is not None]
     if not whole:
         return ordered
     sign = -1 if lowest else 1
-    best = max(whole, key=lambda one: sign * one.measured.mean if one.measured else 0.0)
+    best = max(whole, key=lambda rate: sign * rate.measured.mean if rate.measured else 0.0)
     ends = (ordered[0], ordered[-1])
-    return [replace(one, best=True, edge=one in ends) if one is best else one for one in ordered]
+    return [replace(rate, best=True, edge=rate in ends) if rate is best else rate for rate in ordered]

@@ -54,7 +54,7 @@ class UserFile:
         """Run the file and return its EXPERIMENT, or an experiment of its CONFIGS."""
         module = ModuleType(f"byheart_lab_{Path(self.path).stem}")
         module.__file__ = self.path
-        sys.modules[module.__name__] = module  # dataclasses look for their module there
+        sys.modules[module.__name__] = module  # where dataclasses look their module up
         with _explaining(self.path), _on_the_path(Path(self.path).parent):
             exec(compile(self.text, self.path, "exec"), module.__dict__)
             experiment = getattr(module, "EXPERIMENT", None)

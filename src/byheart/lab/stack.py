@@ -1,38 +1,42 @@
-"""Members of one shape, stacked: all tensors have a leading model axis, and one step trains all of them.
+"""Stacks: members of one shape whose tensors have a leading model axis, so that one step trains all of them.
 
-The trained weights of M members are one matrix [M, P], of which the tensors that the architecture reads are views; so
-are their gradients and Adam's moments, and a step of Adam is a few operations on matrices, with a learning rate for
-each member (:mod:`byheart.lab.adam`). On CUDA a whole step (cut the batch, outputs, gradients, Adam) is one CUDA graph:
-what differs from step to step (which rows, which rate) is read from tensors that hold a block of steps.
+The trained weights of M members are one matrix [M, P], and the tensors that the architecture reads are views of it. So
+are the gradients and Adam's moments. A step of Adam is a few operations on matrices, with one learning rate per member
+(:mod:`byheart.lab.adam`). On CUDA a whole step (cut the batch, outputs, gradients, Adam) is one CUDA graph. Values that
+differ between steps (rows of examples, rates) are read from tensors that hold a block of steps.
 
-On CUDA every stack works on a stream of its own, and :meth:`Stack.start` returns before its steps are done: stacks that
-are started one after the other run side by side, as :func:`byheart.lab.ensemble.train` makes them.
+On CUDA every stack has its own stream, and :meth:`Stack.start` returns before its steps are done. Stacks that
+:func:`byheart.lab.ensemble.train` starts one after the other therefore run side by side.
 
-Members may have different numbers of examples (:mod:`byheart.lab.examples`). Where a batch is all examples of each
-member it is cut once, and shared by members that share its examples. Nothing is drawn here: first weights come from the
-members' own generators (:mod:`byheart.lab.weights`), orders from :mod:`byheart.lab.orders`.
+Members may have different numbers of examples (:mod:`byheart.lab.examples`). If a batch consists of all examples of
+each member, it is cut once, and members with the same examples share it. Nothing is drawn here: first weights come from
+the members' own generators (:mod:`byheart.lab.weights`), and orders of examples from :mod:`byheart.lab.examples`.
 """
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import numpy as np
 import torch
 
 from byheart.errors import BadInput
 from byheart.lab.adam import adam_
-from byheart.lab.examples import StackedExamples, placed
+from byheart.lab.examples import StackedExamples, placed, shuffles
 from byheart.lab.fused import step_for
 from byheart.lab.losses import Counted, losses, rights
 from byheart.lab.member import ANSWERS, Member, MemberArchitecture, State, Tensors
-from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
 from byheart.lab.weights import first_weights, padded, shapes_of, trained_shapes, views
 
-PLACES_IN_A_BLOCK = 1 << 24  # rows of examples whose order is drawn ahead of the steps
-STEPS_IN_A_BLOCK = 512
-ROWS_MEASURED_AT_ONCE = 1 << 10  # of each member; a fused step takes four times as many
-WARM_UP_STEPS = 3  # before a graph is recorded: lazy initialization must not be in it
+PLACES_PER_BLOCK = 1 << 24
+"""Largest number of rows of examples whose order is drawn ahead of the steps."""
+STEPS_PER_BLOCK = 512
+"""Largest number of steps that are prepared together."""
+ROWS_MEASURED_AT_ONCE = 1 << 10
+"""Number of rows per member that are measured at once; a fused step measures four times as many."""
+WARM_UP_STEPS = 3
+"""Number of steps before a graph is recorded, so that lazy initialization is not part of the graph."""
 
 
 class Stack:
@@ -60,18 +64,18 @@ class Stack:
             self._set_up()
 
     def _on_stream(self) -> AbstractContextManager[object]:
-        """Work on the stack's own stream."""
+        """Return a context in which operations run on the stack's own stream."""
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
     def _place(self) -> None:
-        """First weights, moments and examples."""
+        """Create the first weights, moments and examples."""
         members, architecture, device, dtype = self.members, self.architecture, self.device, self.dtype
         firsts = [first_weights(member) for member in members]
         self.small = [{name: tensor.shape for name, tensor in first.items()} for first in firsts]
         shapes = shapes_of(architecture)
         stacked = {name: torch.stack([padded(first[name], shapes[name]) for first in firsts]) for name in shapes}
         stacked = {name: tensor.to(device, dtype) for name, tensor in stacked.items()}
-        frozen = members[0].frozen  # the same for all, as batch, loss, betas and largest_norm are
+        frozen = members[0].frozen  # the same for all members, like batch, loss, betas and largest_norm
         self.shapes = trained_shapes(architecture, frozen)
         if not self.shapes:
             raise BadInput("all tensors are frozen; expected at least one to train")
@@ -83,7 +87,7 @@ class Stack:
             self.measured = StackedExamples([member.measured for member in members], device, dtype)
 
     def _set_up(self) -> None:
-        """All that follows from the members and the matrices of their weights."""
+        """Derive everything that follows from the members and the matrices of their weights."""
         self.constants = {name: self._constant(name) for name in self.members[0].constants}
         self.weights = {name: view.requires_grad_() for name, view in views(self.flat, self.shapes).items()}
         self.gradients = torch.empty_like(self.flat)
@@ -94,37 +98,37 @@ class Stack:
         self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments), whole_batches=whole)
         self.works: dict[bool, Callable[[], object]] = {}
         self.orders: dict[int, tuple[range, torch.Tensor]] = {}
-        # In a sum the order does not matter.
+        # The order of examples does not matter in a sum over all of them.
         is_whole = counts == {batch} if self.fused is None else self.fused.whole_batches
         self.whole = self.rows.whole(batch) if is_whole and self.fused is None else None
         self.counted = self._counted()
-        self.alike = {count: self._with(count) for count in counts if not is_whole}
+        self.alike = {count: self._seeds_and_indices(count) for count in counts if not is_whole}
         self._make_room(0 if is_whole else self.training.batch)
 
     def _make_room(self, places: int) -> None:
-        """For what is written ahead of the steps, with this many places of each member, and for what they find."""
+        """Allocate tensors for a block of steps: ``places`` rows per member, Adam's factors, losses, accuracies."""
         M = len(self.members)
-        self.block = max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * max(1, places))))
+        self.block = max(1, min(STEPS_PER_BLOCK, PLACES_PER_BLOCK // (M * max(1, places))))
         self.places = torch.zeros(self.block, M, places, dtype=torch.int64, device=self.device)
         self.sizes = torch.zeros(self.block, M, 1, dtype=self.dtype, device=self.device)
         self.roots = torch.ones(self.block, 1, 1, dtype=self.dtype, device=self.device)
         self.losses = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
         self.rights = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
 
-    def _with(self, count: int) -> tuple[list[int], torch.Tensor]:
-        """Seeds and places of the members with this many examples."""
-        which = [i for i, member in enumerate(self.members) if member.count == count]
-        return [self.members[i].seed for i in which], torch.tensor(which, device=self.device)
+    def _seeds_and_indices(self, count: int) -> tuple[list[int], torch.Tensor]:
+        """Return seeds and indices of the members that have ``count`` examples."""
+        indices = [i for i, member in enumerate(self.members) if member.count == count]
+        return [self.members[i].seed for i in indices], torch.tensor(indices, device=self.device)
 
     def _counted(self) -> Counted | None:
-        """The loss in closed form, where it has one."""
+        """Return the closed form of the loss, if it has one."""
         if self.whole is None or self.training.loss != "summed-cross-entropy":
             return None
         answers = self.whole[ANSWERS]
         return Counted(answers) if answers.is_floating_point() and answers.dim() == 3 else None
 
     def keep(self, which: Sequence[int]) -> None:
-        """Go on with these members only."""
+        """Keep only the members at these indices."""
         with self._on_stream():
             self._keep(list(which))
 
@@ -141,23 +145,23 @@ class Stack:
         self._set_up()
 
     def go_on(self, step: int, matrices: Sequence[torch.Tensor]) -> None:
-        """Be where training has come to after this many steps: weights and both moments, as :meth:`matrices` gave them.
+        """Continue after ``step`` steps from weights and both moments, as :meth:`matrices` returned them.
 
-        Nothing else is needed: orders and learning rates are functions of the step.
+        Nothing else is needed, because orders and learning rates are functions of the step.
         """
         self.step = step
         with self._on_stream(), torch.no_grad():
-            for own, kept in zip((self.flat, *self.moments), matrices, strict=True):
-                own.copy_(kept)
+            for matrix, stored in zip((self.flat, *self.moments), matrices, strict=True):
+                matrix.copy_(stored)
 
     def matrices(self) -> State:
-        """Weights and both moments [M, P] on the CPU, as they are now: not copied if they are there already."""
+        """Return current weights and both moments [M, P] on the CPU, without a copy if they are there already."""
         with self._on_stream():
             flat, first, second = (matrix.cpu() for matrix in (self.flat, *self.moments))
         return flat, first, second
 
     def advance(self, steps: int, *, measure: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """So many steps; the losses of their batches, and with ``measure`` the accuracies, [steps, M] on the CPU."""
+        """Take steps. Return losses of their batches, and with ``measure`` accuracies, [steps, M] on the CPU."""
         parts = []
         while steps > 0:
             steps -= self.start(steps, measure=measure)
@@ -166,7 +170,7 @@ class Stack:
         return all_losses, all_rights if measure else None
 
     def start(self, steps: int, *, measure: bool = False) -> int:
-        """Begin so many steps, or as many as a block holds; how many. On CUDA they go on by themselves."""
+        """Start up to ``steps`` steps, at most a block, and return their number. On CUDA they run asynchronously."""
         self.begun = min(steps, self.block)
         with self._on_stream():
             self._prepare(self.begun)
@@ -176,7 +180,7 @@ class Stack:
         return self.begun
 
     def finish(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Wait for what was started; losses and accuracies (if they were to be measured), [steps, M] on the CPU."""
+        """Wait for the started steps, and return losses and accuracies (if measured), [steps, M] on the CPU."""
         done, self.begun = self.begun, 0
         self.step += done
         with self._on_stream():
@@ -184,7 +188,7 @@ class Stack:
 
     @torch.no_grad()
     def measure(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean loss and accuracy of every member over all that it is measured on, float64 [M] each, on the CPU."""
+        """Return mean loss and accuracy of every member over its measured examples, float64 [M] each, on the CPU."""
         with self._on_stream():
             sums = torch.zeros(2, len(self.members), dtype=torch.float64, device=self.device)
             counts = self.measured.counts.tolist()
@@ -196,7 +200,7 @@ class Stack:
         return loss, right
 
     def _measured(self, some: list[int], start: int, at_once: int) -> torch.Tensor:
-        """Sums of losses and of right answers over the next rows of members that have this many, float64 [2, m]."""
+        """Return sums of losses and right answers over the next rows of members ``some``, float64 [2, m]."""
         counts, starts = self.measured.counts[some, None], self.measured.starts[some, None]
         stop = min(start + at_once, int(counts.max()))
         rows = torch.arange(start, stop, device=self.device)
@@ -207,7 +211,7 @@ class Stack:
         return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
 
     def _each(self, batch: Tensors, some: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Losses and right answers of a batch [m, B, …] of some members."""
+        """Return losses and right answers of a batch [m, B, …] of some members."""
         tensors = self._all_weights() | self.constants
         if len(some) < len(self.members):
             tensors = {name: tensor[some] if len(tensor) > 1 else tensor for name, tensor in tensors.items()}
@@ -218,7 +222,7 @@ class Stack:
         return losses(outputs, batch[ANSWERS], loss), rights(outputs, batch[ANSWERS], loss)
 
     def weights_of(self, index: int) -> Tensors:
-        """The weights of one member as its own architecture has them, on the CPU."""
+        """Return the weights of one member on the CPU, in the shapes of its own architecture."""
         with self._on_stream():
             return {
                 name: tensor[index][tuple(slice(size) for size in self.small[index][name])].detach().cpu().clone()
@@ -235,7 +239,7 @@ class Stack:
         return torch.stack([placed(value, self.device, self.dtype) for value in values])
 
     def _prepare(self, block: int) -> None:
-        """Write down which rows and which rates the next steps take."""
+        """Write the rows of examples and Adam's factors for the next steps."""
         steps = np.arange(self.step, self.step + block, dtype=np.float64)
         rates = np.stack([learning_rates(m.training, m.count, steps) for m in self.members], axis=1)
         sizes = step_sizes(rates, steps[:, None], self.training.betas[0])
@@ -248,8 +252,8 @@ class Stack:
         self.at.zero_()
 
     def _stream(self, count: int, seeds: list[int], block: int) -> torch.Tensor:
-        """The next examples of members that have N of them, int64 [m, block · B]: epoch after epoch, without a gap."""
-        if count == self.training.batch:  # a batch is all of them, and in a sum the order does not matter
+        """Return the next examples of members that have ``count`` of them, int64 [m, block · B], epoch after epoch."""
+        if count == self.training.batch:  # the order does not matter in a sum
             return torch.arange(count, device=self.device).repeat(len(seeds), block)
         start, stop = (step * self.training.batch for step in (self.step, self.step + block))
         first, last = start // count, (stop - 1) // count
@@ -261,9 +265,9 @@ class Stack:
         return order[:, start - epochs.start * count : stop - epochs.start * count]
 
     def _work(self, measure: bool) -> Callable[[], object]:
-        """One step, as a graph where there are graphs."""
+        """Return a function that takes one step, as a graph if the device has graphs."""
         if measure not in self.works:
-            self.works[measure] = self._recorded(measure) if self.graph else lambda: self._do(measure)
+            self.works[measure] = self._recorded(measure) if self.graph else partial(self._do, measure)
         return self.works[measure]
 
     def _recorded(self, measure: bool) -> Callable[[], object]:
@@ -282,7 +286,7 @@ class Stack:
         return graph.replay
 
     def _do(self, measure: bool) -> None:
-        """One step of all members."""
+        """Take one step of all members."""
         if self.fused is not None:
             plan = {"places": self.places, "sizes": self.sizes, "roots": self.roots, "at": self.at}
             self.fused.train(plan, (self.losses, self.rights))
@@ -309,7 +313,7 @@ class Stack:
     def _aim(
         self, outputs: torch.Tensor, answers: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """The mean losses [M], what is differentiated, and the gradient by it; without one it is a single number."""
+        """Return mean losses [M], the tensor to differentiate, and the gradient by it (None: a scalar)."""
         if self.counted is not None:
             mean, by_outputs = self.counted(outputs.detach())
             return mean, outputs, by_outputs

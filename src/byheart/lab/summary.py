@@ -1,7 +1,7 @@
-"""Tables of results in short: repetitions (configs that differ in nothing but their seed) as means and deviations.
+"""Summaries of results: means and deviations over repetitions, that is, configs that differ only in their seed.
 
-Everything comes from the rows of a run alone. The axes of a table are the settings that vary; runs are compared point
-by point on the axes of all, so that they may differ in settings that are constant in each, as scales do.
+Everything comes from the rows of a run. The axes of a table are the settings that vary. Runs are compared point by
+point on the axes of all, so they may differ in settings that are constant in each, such as scales.
 """
 
 import statistics
@@ -17,7 +17,7 @@ SEED = "seed"
 
 @dataclass(frozen=True)
 class MetricSummary:
-    """Mean and standard deviation (None for one value) of a metric over this many ``models``."""
+    """Mean and standard deviation (None for one value) of a metric over ``models`` models."""
 
     mean: float
     deviation: float | None
@@ -26,7 +26,7 @@ class MetricSummary:
 
 @dataclass(frozen=True)
 class SummaryPoint:
-    """All repetitions of one choice of the axes; metrics that are no numbers, or too large for means, are omitted."""
+    """All repetitions of one choice of the axes. Metrics that are not numbers, or too large for means, are left out."""
 
     settings: dict[str, Any]
     models: int
@@ -35,16 +35,16 @@ class SummaryPoint:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a metric of one run lies from that of another, at the ``points`` that both have."""
+    """Differences of a metric between two runs, at the ``points`` that both have."""
 
     points: int
     mean: float | None
     largest: float | None
-    """The difference of the largest absolute value."""
+    """Difference with the largest absolute value."""
 
 
 def axes(rows: Sequence[ResultRow]) -> list[str]:
-    """Names of the settings that vary, the seed aside.
+    """Return the names of the settings that vary, except the seed.
 
     >>> axes([ResultRow("toy", "", {"heads": heads, "dim": 4, "seed": 0}, "done", {}, 0.0, None) for heads in (1, 6)])
     ['heads']
@@ -54,7 +54,7 @@ def axes(rows: Sequence[ResultRow]) -> list[str]:
 
 
 def points(rows: Sequence[ResultRow], along: Collection[str] | None = None) -> list[SummaryPoint]:
-    """Done rows in groups of equal settings, along the axes that are given or else along those that vary.
+    """Return done rows in groups of equal settings, along the given axes, or else along the settings that vary.
 
     >>> results = [({"seed": seed}, "done", {"accuracy": 0.5 + seed / 4}) for seed in (0, 1)]
     >>> rows = [ResultRow("toy", "", *result, 0.0, None) for result in results]
@@ -75,7 +75,7 @@ def points(rows: Sequence[ResultRow], along: Collection[str] | None = None) -> l
 def compare(
     runs: Sequence[Sequence[ResultRow]], metric: str | None = None
 ) -> tuple[str, list[list[SummaryPoint | None]]]:
-    """The metric, and the runs' points side by side: a list for every choice of the axes, one per run, or None."""
+    """Return the metric, and for each choice of the axes one point per run, or None."""
     metric = metric or _common_metric(runs)
     names = list(dict.fromkeys(name for rows in runs for name in axes(rows)))
     by_run = [{tuple(map(_value, point.settings.values())): point for point in points(rows, names)} for rows in runs]
@@ -84,7 +84,7 @@ def compare(
 
 
 def difference(table: Sequence[Sequence[SummaryPoint | None]], metric: str, first: int, second: int) -> Difference:
-    """The second run's means minus the first's."""
+    """Return the differences of the second run's means from the first's."""
     pairs = [(row[first], row[second]) for row in table]
     apart = [
         right.metrics[metric].mean - left.metrics[metric].mean
@@ -97,7 +97,7 @@ def difference(table: Sequence[Sequence[SummaryPoint | None]], metric: str, firs
 
 
 def constants(rows: Sequence[ResultRow]) -> dict[str, Any]:
-    """The settings that do not vary."""
+    """Return the settings that do not vary."""
     varying = {*axes(rows), SEED}
     return {name: value for row in rows[:1] for name, value in row.config.items() if name not in varying}
 

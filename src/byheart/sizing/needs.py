@@ -20,7 +20,8 @@ from typing import Literal
 from byheart.bounds import Kind, allen_zhu_li_2024, morris_2025
 from byheart.bounds.counting import bits_needed
 from byheart.compiler.compile import check_ids
-from byheart.compiler.rectangular.recipe import ASKED, CompilerSettings, memory_for, planned_spec
+from byheart.compiler.layouts import CompilerSettings
+from byheart.compiler.rectangular.recipe import ASKED, memory_for
 from byheart.constructions.planner import PlannedSize, check_size, planned
 from byheart.constructions.registry import find
 from byheart.errors import BadInput
@@ -123,6 +124,8 @@ def _construction(row: PlannedSize, kind: Kind) -> Need:
 
 def _rectangular(data: Data) -> Need:
     """The smaller of the two ways to fill words."""
+    from byheart.compiler.rectangular.attempt import planned_spec
+
     what, found, reason = "compiled, rectangular", dict[int, int](), ""
     for words in (24, 31):
         try:
@@ -146,10 +149,9 @@ def _rectangular(data: Data) -> Need:
 
 def _stock(data: Data) -> Iterator[Need]:
     """Every layout that is a stock model."""
-    from byheart.compiler.layouts import STOCK
-    from byheart.compiler.stock.attempt import planned_parameters
+    from byheart.compiler.stock.recipe import ARCHITECTURES, planned_parameters
 
-    for name, layout in STOCK.items():
+    for name, architecture in ARCHITECTURES.items():
         need = partial(Need, f"compiled, stock {_ARCHITECTURES[name]}", "fitted", "enough")
         source = f"plan of byheart compile --layout {name}"
         if data.looked_at is not None:
@@ -157,7 +159,7 @@ def _stock(data: Data) -> Iterator[Need]:
             continue
         try:
             check_ids(data.contexts)
-            yield need(planned_parameters(layout(), data.contexts), source, STORED)
+            yield need(planned_parameters(architecture, data.contexts), source, STORED)
         except BadInput as error:
             yield need(None, source, reason=str(error))
 

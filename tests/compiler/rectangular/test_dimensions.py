@@ -165,22 +165,22 @@ def test_what_solving_takes() -> None:
     """By hand: 4 columns, 7 rows: 168 unknowns, rows of 168 // 64 + 2 = 4 words of 8 bytes, two for an equation."""
     sizes = TableSizes(24, 0, columns=4, starts=1, margin=0, aligned=8, exponent_share=0)
     assert (sizes.words, sizes.band) == (168, 4)
-    assert sizes.solving_takes(100) == 2 * (2 * 168 * 4 * 8) + 400 * 100
-    assert replace(sizes, aligned=None).solving_takes(0) == 2 * sizes.solving_takes(0)
+    assert sizes.solving_memory(100) == 2 * (2 * 168 * 4 * 8) + 400 * 100
+    assert replace(sizes, aligned=None).solving_memory(0) == 2 * sizes.solving_memory(0)
 
 
 def test_a_system_takes_what_is_planned() -> None:
     sizes = plan(make_code(np.arange(2000) % 256, 256), precision="float32", word=24)
     system = band.reduce(np.zeros((sizes.words, 1), np.int64), np.zeros(sizes.words, np.int64), sizes.words, sizes.band)
-    assert AHEAD * (system.used.nbytes + system.rows.nbytes) == sizes.solving_takes(0)
+    assert AHEAD * (system.used.nbytes + system.rows.nbytes) == sizes.solving_memory(0)
 
 
 def test_memory_grows_with_the_square_of_the_questions_in_the_end() -> None:
     """16 MB of text, 4.6 bits each: rows cannot be more, so that they get wider; of shards there are just more."""
     few, many = (replace(code_for(10, 256, False), histogram=(0, 0, 0, 0, 0, n)) for n in (4_000_000, 16_000_000))
     few_shards, many_shards = (plan(code, precision="float32", word=24) for code in (few, many))
-    assert many_shards.solving_takes(0) < 1.1 * few_shards.solving_takes(0)
+    assert many_shards.solving_memory(0) < 1.1 * few_shards.solving_memory(0)
     assert 3.5 < many_shards.shards / few_shards.shards < 4.5
     small, large = (plan(code, precision="float32", word=24, shards=1) for code in (few, many))
     assert large.columns > 3.9 * small.columns
-    assert 12 < large.solving_takes(0) / small.solving_takes(0) < 17
+    assert 12 < large.solving_memory(0) / small.solving_memory(0) < 17

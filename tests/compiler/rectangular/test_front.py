@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from byheart.compiler.codes import make_code
-from byheart.compiler.rectangular.address import find_places, hash_sums, places_of
+from byheart.compiler.rectangular.address import addresses_of, find_addresses, hash_sums
 from byheart.compiler.rectangular.dimensions import WORDS, TableSizes, plan
 from byheart.compiler.rectangular.front import LIMIT, PRIMES, FrontPositions, add_front, sees, state_moduli
 from byheart.compiler.rectangular.refusing import moduli
@@ -118,7 +118,7 @@ class Alone:
         starts = np.cumsum([0, *map(len, sequences)])
         tokens = np.array([token for sequence in sequences for token in sequence], dtype=np.int32)
         sums = hash_sums(self.wiring, self.sizes, tokens, starts, starts[1:] - 1)
-        at = places_of(sums, self.sizes)
+        at = addresses_of(sums, self.sizes)
         return np.concatenate([at.rows, at.columns, at.offset[:, None], sums[:, 6:]], axis=1)
 
 
@@ -254,7 +254,7 @@ def test_places_in_the_middle_of_sequences() -> None:
         np.array([0, 110, 300]),
         np.array([3, 109, 112, 260]),
     )
-    at = find_places(alone.wiring, alone.sizes, tokens, starts, ends)
+    at = find_addresses(alone.wiring, alone.sizes, tokens, starts, ends)
     for number, (begin, end) in enumerate(zip([0, 0, 110, 110], ends.tolist(), strict=True)):
         window: Window = tokens[max(begin, end - 63) : end + 1].tolist()
         expected = alone.expected([None] * (64 - len(window)) + window)
@@ -266,7 +266,7 @@ def test_places_by_hand() -> None:
     alone = Alone(TableSizes(24, 0, columns=1, starts=9, margin=3, aligned=8, exponent_share=0), 1, 1)
     for name, value in (("embedding.W_E", 5.0), ("hash_0.W_O", 1.0)):
         alone.wiring.tensors[name][:] = value
-    at = find_places(alone.wiring, alone.sizes, np.zeros(1, np.int32), np.array([0, 1]), np.array([0]))
+    at = find_addresses(alone.wiring, alone.sizes, np.zeros(1, np.int32), np.array([0, 1]), np.array([0]))
     # Start 5 − 3 = 2; rows + 5 // 7, + 5 % 7; columns of 5 mod 4 = 1 = (0, 1) in base 2; grain 85: offset 0 is 8 bits.
     assert (at.rows.tolist(), at.columns.tolist()) == ([[2, 7]], [[0, 1] * 3])
     assert (at.offset.tolist(), at.kind) == ([8], None)
@@ -278,7 +278,7 @@ def test_stirred_by_hand() -> None:
     alone = Alone(sizes, 1, 1)
     for name, value in (("embedding.W_E", 1000.0), ("hash_0.W_O", 1.0), ("hash_1.W_O", 1.0)):
         alone.wiring.tensors[name][:] = value
-    at = find_places(alone.wiring, sizes, np.zeros(1, np.int32), np.array([0, 1]), np.array([0]))
+    at = find_addresses(alone.wiring, sizes, np.zeros(1, np.int32), np.array([0, 1]), np.array([0]))
     # 1000 mod 509, 503, 499, 491, 487 = 491, 497, 2, 18, 26, in all 1034. Modulo 49 that is 5 = (0, 5) in base 7; in
     # base 100 it is (10, 34); modulo 3·85 it is 14, the first of three offsets.
     assert (at.rows.tolist(), at.columns.tolist()) == ([[1034, 1039]], [[10, 34] * 3])
@@ -323,7 +323,7 @@ def test_places_of_millions(stirred: bool) -> None:
     code = replace(make_code(np.arange(256), 256), histogram=(0,) * 8 + (6_000_000,))
     alone = Alone(replace(plan(code, precision="float32", word=24, shards=1), stirred=stirred), 256, 8)
     tokens, starts = np.random.default_rng(0).integers(0, 256, 800_000, dtype=np.int32), np.arange(0, 800_001, 8)
-    at = find_places(alone.wiring, alone.sizes, tokens, starts, starts[1:] - 1)
+    at = find_addresses(alone.wiring, alone.sizes, tokens, starts, starts[1:] - 1)
     times = np.stack([np.bincount(column, minlength=alone.sizes.columns + 1) for column in at.columns.T])
     assert (times.min() == 0) != stirred
     assert (0.7 * times.mean() < times.min() <= times.max() < 1.4 * times.mean()) == stirred

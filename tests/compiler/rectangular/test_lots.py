@@ -9,10 +9,12 @@ import torch
 
 from byheart import certify
 from byheart.compiler import CompilerSettings, edit
+from byheart.compiler.layouts import NAME, Resources, Unsolvable
 from byheart.compiler.rectangular import lots, shards
-from byheart.compiler.rectangular.dimensions import TableSizes, Unsolvable, stretches_for
+from byheart.compiler.rectangular.attempt import attempt
+from byheart.compiler.rectangular.dimensions import TableSizes, stretches_for
 from byheart.compiler.rectangular.front import add_front
-from byheart.compiler.rectangular.recipe import compile_with, first_recipe
+from byheart.compiler.rectangular.recipe import first_recipe
 from byheart.compiler.rectangular.shelf import Shelf
 from byheart.compiler.rectangular.solve import solve
 from byheart.compiler.rectangular.wiring import Wiring
@@ -81,7 +83,8 @@ def compiled(shard_count: int, keep: Shelf | None = None) -> Built:
     recipe = first_recipe(contexts, CompilerSettings(shards=shard_count))
     sizes = replace(recipe.sizes, stretches=2, starts=recipe.sizes.starts + recipe.sizes.starts % 2)
     assert sizes.lots_fit
-    return compile_with(replace(recipe, sizes=sizes), contexts, files={}, keep=keep)
+    network, choices = attempt(replace(recipe, sizes=sizes), contexts, Resources(shelf=keep))
+    return Built(NAME, recipe.settings, network, 0.0, 0, contexts, choices)
 
 
 @pytest.mark.parametrize("shard_count", [1, 3])

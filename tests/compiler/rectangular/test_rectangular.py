@@ -13,8 +13,9 @@ from safetensors import safe_open
 from byheart import certify, networks
 from byheart.compiler import CompilerSettings, Recipe, compile
 from byheart.compiler.codes import LOUDNESS, make_code
+from byheart.compiler.layouts import Resources
+from byheart.compiler.rectangular.attempt import attempt
 from byheart.compiler.rectangular.dimensions import WORDS, plan
-from byheart.compiler.rectangular.recipe import compile_with
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.files import memory
@@ -201,7 +202,8 @@ def test_a_recipe_is_all_that_is_needed(tmp_path: Path) -> None:
     assert recipe == recipe_of(built)
     assert recipe.settings == built.settings
     assert Recipe.from_json(recipe.as_json()) == recipe
-    assert compile_with(recipe, built.questions, files={}).network.fingerprint == built.network.fingerprint
+    assert isinstance(built.questions, Contexts)
+    assert attempt(recipe, built.questions, Resources()).network.fingerprint == built.network.fingerprint
 
 
 @pytest.mark.parametrize("broken", [{}, {"settings": {}}, {"settings": {"size": 3}, "sizes": {}}])
@@ -331,10 +333,10 @@ def test_two_answers() -> None:
 def test_memory_that_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task is refused when its sizes are planned, before anything is solved; with a little more, it is not."""
     task = task_of(3000, 4, 100, 256)
-    needed = plan(make_code(task.labels, 256), precision="float32", word=24).solving_takes(3000)
+    needed = plan(make_code(task.labels, 256), precision="float32", word=24).solving_memory(3000)
     monkeypatch.setattr(memory, "available", lambda: int(needed / memory.USABLE_SHARE) - 10)
     with monkeypatch.context() as solving:
-        solving.setattr("byheart.compiler.rectangular.solve.solve", None)
+        solving.setattr("byheart.compiler.rectangular.attempt.solve", None)
         with pytest.raises(BadInput) as refused:
             compile(task)
     assert "to compile 3,000 questions into one table would take 1.3 MiB of memory; expected at most 1.3 MiB" in str(

@@ -8,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.compiler.codes import Code, make_code
-from byheart.compiler.rectangular.dimensions import KINDS, LANES, SPREAD, WORDS, TableSizes, Unsolvable, grown, plan
-from byheart.compiler.rectangular.solve import TableEquations, solve, sort_questions
+from byheart.compiler.layouts import Unsolvable
+from byheart.compiler.planes import Equations
+from byheart.compiler.rectangular.address import TableAddresses
+from byheart.compiler.rectangular.dimensions import KINDS, LANES, SPREAD, WORDS, TableSizes, grown, plan
+from byheart.compiler.rectangular.solve import solve, sort_questions
 
 FORMATS = [("float32", 24), ("float32", 31), ("float64", 53), ("float64", 60), ("bfloat16", 8), ("bfloat16", 15)]
 
@@ -27,8 +30,9 @@ class Asked:
         self.kind = rng.integers(0, KINDS, N) if sizes.exponent else None
 
     @property
-    def questions(self) -> TableEquations:
-        return sort_questions(self.sizes, self.code, self.rows, self.columns, self.offset, self.kind, self.labels)
+    def questions(self) -> Equations:
+        address = TableAddresses(self.rows, self.columns, self.offset, self.kind)
+        return sort_questions(self.sizes, self.code, address, self.labels)
 
     def wrong(self, words: np.ndarray) -> list[int]:
         """The questions whose bits, read in the table of these words, do not begin with their label's code word."""
@@ -167,6 +171,7 @@ def test_sorted_by_the_first_row() -> None:
     code = make_code(labels, 256)
     asked = Asked(sizes := plan(code, precision="float32", word=24), code, labels, np.random.default_rng(1))
     questions = asked.questions
+    assert questions.base is not None
     assert (np.diff(questions.base) >= 0).all()
     kept = questions.cells >= 0
     assert kept.sum() == (asked.columns < sizes.columns).sum()

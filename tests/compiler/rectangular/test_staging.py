@@ -10,8 +10,8 @@ import pytest
 
 from byheart.certificates import certify
 from byheart.compiler import compile
+from byheart.compiler.layouts import Unsolvable
 from byheart.compiler.rectangular import shards, staging
-from byheart.compiler.rectangular.dimensions import Unsolvable
 from byheart.compiler.rectangular.shelf import Shelf
 from byheart.errors import BadInput
 from byheart.executors import Job, JobOutcome, Local, Workplace

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from byheart import certify, networks
-from byheart.compiler import Recipe, compile
+from byheart.compiler import Recipe, compile, layouts
+from byheart.compiler.layouts import CompilerSettings, Precision, Resources, Unsolvable
 from byheart.compiler.rectangular import front as fronts
-from byheart.compiler.rectangular import recipe as rectangular
-from byheart.compiler.rectangular.dimensions import WORDS, Unsolvable
-from byheart.compiler.rectangular.recipe import CompilerSettings, Precision, compile_with, first_recipe, planned_spec
+from byheart.compiler.rectangular import recipe as recipes
+from byheart.compiler.rectangular.attempt import attempt, planned_spec
+from byheart.compiler.rectangular.dimensions import WORDS
+from byheart.compiler.rectangular.recipe import first_recipe
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.tasks import NextToken
@@ -54,7 +56,7 @@ SHAPES = {
 }
 
 
-def sizes_of(built: Built) -> rectangular.TableSizes:
+def sizes_of(built: Built) -> recipes.TableSizes:
     return Recipe.from_json(built.network.about["recipe"]).sizes
 
 
@@ -81,14 +83,14 @@ def test_longer_windows() -> None:
     """Two layers as it is: the states are others, and nothing is added."""
     contexts = task_contexts(drawn(400, 12, 30), 12)
     recipe = first_recipe(contexts, CompilerSettings())
-    built = compile_with(replace(recipe, sizes=replace(recipe.sizes, stirred=True)), contexts, files={})
-    assert certify(built.network, contexts).certified
+    stirred = replace(recipe, sizes=replace(recipe.sizes, stirred=True))
+    assert certify(attempt(stirred, contexts, Resources()).network, contexts).certified
 
 
 def test_without_stirring_it_takes_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: draws alone, one code a token."""
-    monkeypatch.setattr(rectangular, "_next", lambda sizes, *_: sizes)
-    monkeypatch.setattr(rectangular, "ATTEMPTS", 2 * MOST_ATTEMPTS)
+    monkeypatch.setattr(recipes, "next_sizes", lambda sizes, *_: sizes)
+    monkeypatch.setattr(layouts, "ATTEMPTS", 2 * MOST_ATTEMPTS)
     with pytest.raises(BadInput, match="no table was found in 8 attempts"):
         compile(SHAPES["one token of 50000"])
 
@@ -106,11 +108,11 @@ def test_hopeless_places_are_counted_not_solved(monkeypatch: pytest.MonkeyPatch)
     recipe = first_recipe(contexts, CompilerSettings())
     monkeypatch.setattr("byheart.constructions.gadgets.parities.band.reduce", None)
     with pytest.raises(Unsolvable, match="equations of a bit plane depend on others") as failed:
-        compile_with(recipe, contexts, files={})
+        attempt(recipe, contexts, Resources())
     assert failed.value.dependent > 6
     stirred = replace(recipe, sizes=replace(recipe.sizes, stirred=True))
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):
-        compile_with(stirred, contexts, files={})
+        attempt(stirred, contexts, Resources())
 
 
 def test_plans_know() -> None:
@@ -150,7 +152,7 @@ def test_many_questions_near_beginnings_are_stirred_at_once(monkeypatch: pytest.
     near = int((contexts.places - contexts.starts[contexts.places // 40] < reach).sum())
     expected = fronts.alike(plain[1], contexts.window, contexts.starts, contexts.places)
     assert expected == near**2 / (2 * states)
-    monkeypatch.setattr(rectangular, "MOST_ALIKE", expected / 2)
+    monkeypatch.setattr(recipes, "MOST_ALIKE", expected / 2)
     assert not first_recipe(contexts, CompilerSettings(shards=1)).sizes.stirred
     stirred = first_recipe(contexts, CompilerSettings(shards=2)).sizes
     assert stirred == replace(plain[1], stirred=True)

@@ -11,11 +11,12 @@ from torch.nn.functional import linear
 
 from byheart import certify, networks
 from byheart.compiler import CompilerSettings, compile
+from byheart.compiler.compile import compile_contexts
+from byheart.compiler.layouts import Resources
+from byheart.compiler.stock import dimensions
 from byheart.compiler.stock import experts as qwen
-from byheart.compiler.stock import planning
-from byheart.compiler.stock.attempt import compile_stock
 from byheart.compiler.stock.dimensions import MOST_BLOCKS, MOST_CELLS, StockSizes
-from byheart.compiler.stock.stream_map import Features
+from byheart.compiler.stock.stream_map import StreamMap
 from byheart.compiler.stock.table import UP_UNIT
 from byheart.compiler.stock.units import ONE
 from byheart.constructions.built import Built
@@ -139,7 +140,7 @@ def test_two_tokens_swapped(contexts: Contexts, several: StockNetwork, tokens: t
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [64, 128])
 def test_widths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "WIDTHS", (width,))
+    monkeypatch.setattr(dimensions, "WIDTHS", (width,))
     contexts = random_contexts(1000)
     network = network_of(contexts, EXPERTS)
     assert network.config["hidden_size"] == width
@@ -183,7 +184,7 @@ def test_what_does_not_fit_is_refused() -> None:
 def test_memory_is_checked_before_work_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: 6000)
     with pytest.raises(BadInput, match="to compile 10 questions into a network of experts would take"):
-        compile_stock(qwen.Experts(), random_contexts(10), EXPERTS)
+        compile_contexts(random_contexts(10), EXPERTS, seed=0, resources=Resources())
 
 
 @pytest.fixture(scope="module")
@@ -219,12 +220,12 @@ def test_time_is_in_proportion_to_the_questions(monkeypatch: pytest.MonkeyPatch)
     def planned(questions: int) -> StockSizes:
         return qwen.Experts.plan(8 * questions, questions, 256, 3, 0.9)
 
-    monkeypatch.setattr(planning, "WIDTHS", (64, 128))  # those that are best here
+    monkeypatch.setattr(dimensions, "WIDTHS", (64, 128))  # those that are best here
     small, large = planned(2 * 10**6), planned(10**7)
     assert small.cells <= MOST_CELLS
     assert large.cells <= MOST_CELLS
     assert large.blocks > 5 * small.blocks
-    monkeypatch.setattr(planning, "MOST_CELLS", 1 << 20)
+    monkeypatch.setattr(dimensions, "MOST_CELLS", 1 << 20)
     assert planned(2 * 10**6) == small
     free = planned(10**7)
     assert free.cells > MOST_CELLS
@@ -233,7 +234,7 @@ def test_time_is_in_proportion_to_the_questions(monkeypatch: pytest.MonkeyPatch)
 
 def test_as_many_experts_as_there_may_be() -> None:
     """Every one gets its own questions: the scores, in float32, are those of integers, and 64 apart at least."""
-    sizes, at = qwen.ExpertSizes(48, (3, 3), (3, 3), 16, MOST_BLOCKS, 15, 16), Features(48)
+    sizes, at = qwen.ExpertSizes(48, (3, 3), (3, 3), 16, MOST_BLOCKS, 15, 16), StreamMap(48)
     router = qwen._router(sizes, at)
     number = np.arange(MOST_BLOCKS) - MOST_BLOCKS // 2
     some = np.arange(0, MOST_BLOCKS, 62)
@@ -247,7 +248,7 @@ def test_as_many_experts_as_there_may_be() -> None:
 
 
 def test_too_many_questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "WIDTHS", (64,))
+    monkeypatch.setattr(dimensions, "WIDTHS", (64,))
     with pytest.raises(BadInput, match=r"1,000,000,000 questions, .* at most 2,047 blocks .*; expected layout rectang"):
         qwen.Experts.plan(8 * 10**9, 10**9, 256, 3, 0.9)
 

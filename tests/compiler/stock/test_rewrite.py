@@ -8,10 +8,10 @@ import pytest
 
 from byheart import certify, networks
 from byheart.compiler import CompilerSettings, compile, edit
-from byheart.compiler.layouts import STOCK
 from byheart.compiler.stock.experts import Experts, ExpertSizes, dense
-from byheart.compiler.stock.rewrite import HALF, understood
-from byheart.compiler.stock.stream_map import Features
+from byheart.compiler.stock.recipe import ARCHITECTURES
+from byheart.compiler.stock.rewrite import HALF, recover
+from byheart.compiler.stock.stream_map import StreamMap
 from byheart.compiler.stock.uniform import Uniform, sized
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
@@ -82,7 +82,7 @@ def test_a_llama_of_byheart_0_1_0_is_refused() -> None:
         edit(old, contexts, 10, 3)
     told = replace(old, about={**old.about, "code_lengths": [9] * 257})
     with pytest.raises(BadInput, match="the network is not as `byheart compile --layout uniform` makes it"):
-        understood(told, Uniform(), contexts)
+        recover(told, Uniform(), contexts)
 
 
 def test_networks_that_are_not_as_they_were_made(facts: Built) -> None:
@@ -104,10 +104,10 @@ def test_networks_that_are_not_as_they_were_made(facts: Built) -> None:
 def test_codes_beyond_all_tables_are_refused(facts: Built) -> None:
     """No code is further from 0 than ½: the same network with one at 3, every other weight made of it, is none."""
     network, name = facts.network, "model.embed_tokens.weight"
-    layout = STOCK[facts.settings.layout]()
-    assert understood(network, layout, facts.questions).hashing.codes.max() < HALF
+    layout = ARCHITECTURES[facts.settings.layout]
+    assert recover(network, layout, facts.questions).hashing.codes.max() < HALF
     for value in (3.0, -3.0):
         other = network.weights[name].copy()
-        other[0, Features(network.config["hidden_size"]).codes] = value
+        other[0, StreamMap(network.config["hidden_size"]).codes] = value
         with pytest.raises(BadInput, match="the network is not as `byheart compile --layout"):
-            understood(replace(network, weights={**network.weights, name: other}, digest=None), layout, facts.questions)
+            recover(replace(network, weights={**network.weights, name: other}, digest=None), layout, facts.questions)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from byheart.compiler.codes import make_code
-from byheart.compiler.rectangular.dimensions import Unsolvable
+from byheart.compiler.layouts import Unsolvable
 from byheart.compiler.stock import settling
 from byheart.compiler.stock.address import Addresses, addresses
 from byheart.compiler.stock.dimensions import BITS, CODES, DOWN, GATE, SPARE, UP, StockSizes
 from byheart.compiler.stock.experts import ExpertSizes
 from byheart.compiler.stock.front import CARRIED, draw, hashed
 from byheart.compiler.stock.looking import distances
-from byheart.compiler.stock.settling import Crowds, Moving, contradicting, settled
+from byheart.compiler.stock.settling import Crowds, Moving, contradicting, settle
 from byheart.tasks import random_next_token
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.texts import Text
@@ -59,7 +59,7 @@ def test_no_plane_is_asked_too_much(contexts: Contexts) -> None:
     crowds = Crowds(sizes, 1, lengths)
     plain = addresses(hashed(contexts, draw(32, 3, np.random.default_rng(4)), [1, 2, 4], 0), sizes, 1)
     assert by_hand(plain, lengths, sizes.blocks).max() > sizes.cells - SPARE
-    hashing, found = settled(contexts, code, sizes, 32, 0, np.random.default_rng(4))
+    hashing, found = settle(contexts, code, sizes, 32, 0, np.random.default_rng(4))
     codes = hashed(contexts, hashing, [1, 2, 4], 0)
     again = addresses(codes, sizes, 1)
     assert np.array_equal(again.cells(sizes), found.cells(sizes))
@@ -81,7 +81,7 @@ def test_too_much_for_any_shift(contexts: Contexts, monkeypatch: pytest.MonkeyPa
     small = ExpertSizes(48, (3, 1), (3, 1), 4, 1, 15, 16)
     monkeypatch.setattr(settling, "SHIFTS", 5)
     with pytest.raises(Unsolvable, match="a bit plane is asked for more bits than it has"):
-        settled(contexts, code, small, 32, 0, np.random.default_rng(0))
+        settle(contexts, code, small, 32, 0, np.random.default_rng(0))
 
 
 def test_twins_by_hand() -> None:
@@ -127,12 +127,12 @@ def test_twins_are_parted_if_there_are_not_too_many(
     code = make_code(contexts.labels, 32)
     sizes = ExpertSizes(48, (3, 1), (3, 1), 4, 3, 15, 16)
     if parted:
-        hashing, found = settled(contexts, code, sizes, 32, 0, rng)
+        hashing, found = settle(contexts, code, sizes, 32, 0, rng)
         assert counted[0] > 0
         assert counted[-1] == 0
         again = addresses(hashed(contexts, hashing, [1, 1], 0), sizes, 1)
         assert np.array_equal(again.cells(sizes), found.cells(sizes))
     else:
         with pytest.raises(Unsolvable, match="contradict each other"):
-            settled(contexts, code, sizes, 32, 0, rng)
+            settle(contexts, code, sizes, 32, 0, rng)
         assert min(counted) > 0

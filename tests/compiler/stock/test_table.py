@@ -8,7 +8,7 @@ from torch.nn.functional import linear, silu
 from byheart.compiler.stock.dimensions import CODES, DOWN, GATE, LANES, REACH, UP, _grids
 from byheart.compiler.stock.experts import Experts, ExpertSizes
 from byheart.compiler.stock.spread import SQUARE, powers, spread
-from byheart.compiler.stock.stream_map import Features
+from byheart.compiler.stock.stream_map import StreamMap
 from byheart.compiler.stock.table import (
     ALPHA,
     BIG,
@@ -35,8 +35,8 @@ ROWS = (3 * 7 + 1, 49 + 8 * 5 + 0)
 
 
 @pytest.fixture(scope="module")
-def at() -> Features:
-    found = Features(48)
+def at() -> StreamMap:
+    found = StreamMap(48)
     spread(SIZES, found, 1)
     return found
 
@@ -54,7 +54,7 @@ def tables() -> Tables:
     return Tables(up, down, gate)
 
 
-def stream(at: Features, kind: int, block: int) -> torch.Tensor:
+def stream(at: StreamMap, kind: int, block: int) -> torch.Tensor:
     """What the question's block finds, by the table in its module's docstring."""
     found = torch.zeros(48)
     found[: ones(48)] = 1
@@ -76,7 +76,7 @@ def in_any_order(row: torch.Tensor, weights: torch.Tensor, rng: np.random.Genera
 
 @pytest.mark.parametrize("kind", [UP, DOWN, GATE])
 @pytest.mark.parametrize("block", [0, 2])
-def test_each_table_is_seen_by_its_class_alone(at: Features, tables: Tables, kind: int, block: int) -> None:
+def test_each_table_is_seen_by_its_class_alone(at: StreamMap, tables: Tables, kind: int, block: int) -> None:
     named = {part: torch.tensor(value[block]).float() for part, value in swiglus(SIZES, at, tables).items()}
     found, rng = stream(at, kind, block), np.random.default_rng(0)
     words = {UP: tables.up, DOWN: tables.down, GATE: tables.gate}[kind][block][:, READ]
@@ -104,7 +104,7 @@ def test_each_table_is_seen_by_its_class_alone(at: Features, tables: Tables, kin
 
 
 @pytest.mark.parametrize("expert", range(3))
-def test_the_router_chooses_the_expert(at: Features, tables: Tables, expert: int) -> None:
+def test_the_router_chooses_the_expert(at: StreamMap, tables: Tables, expert: int) -> None:
     router = torch.tensor(Experts().blocks(SIZES, at, tables, 9)[9]["mlp.gate.weight"]).float()
     probabilities = linear(stream(at, UP, expert), router).softmax(0)
     assert int(probabilities.argmax()) == expert
@@ -123,7 +123,7 @@ def attended(layer: Layer, found: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", [UP, DOWN, GATE])
 @pytest.mark.parametrize("block", range(3))
-def test_other_layers_are_silent(at: Features, tables: Tables, kind: int, block: int) -> None:
+def test_other_layers_are_silent(at: StreamMap, tables: Tables, kind: int, block: int) -> None:
     """The squares go 4, 1, 0 for the last of three blocks, 1, 0, 1 for the second, 0, 1, 4 for the first."""
     named = {part: torch.tensor(value).float() for part, value in swiglus(LAYERS, at, tables).items()}
     found, rng = stream(at, kind, 1), np.random.default_rng(0)
@@ -167,7 +167,7 @@ def test_bounds() -> None:
     assert 2.0**22 * DOWN_UNIT < POISON * 2.0**-25
 
 
-def test_powers_of_two(at: Features) -> None:
+def test_powers_of_two(at: StreamMap) -> None:
     """Eleven units, all their values positive: exact in every order."""
     for o in range(22):
         row = np.zeros(48)
@@ -183,7 +183,7 @@ def test_powers_of_two(at: Features) -> None:
         assert sum(values) == 2.0**-o
 
 
-def test_columns_have_features_of_their_own(at: Features) -> None:
+def test_columns_have_features_of_their_own(at: StreamMap) -> None:
     assert len(set(at.columns)) == SIZES.words == len(at.columns)
     assert set(at.columns) <= set(at.rest)
     assert len(at.codes) == CODES

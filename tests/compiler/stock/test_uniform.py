@@ -11,8 +11,8 @@ from torch.nn.functional import linear, silu
 
 from byheart import certify, networks
 from byheart.compiler import CompilerSettings, compile
-from byheart.compiler.stock import planning
-from byheart.compiler.stock.attempt import planned_parameters
+from byheart.compiler.stock import dimensions
+from byheart.compiler.stock.recipe import planned_parameters
 from byheart.compiler.stock.table import TAU
 from byheart.compiler.stock.uniform import Uniform, sized
 from byheart.constructions.built import Built
@@ -40,7 +40,7 @@ from .running import logits
 UNIFORM = CompilerSettings(layout="uniform")
 BLOCKS = 5
 COLUMNS = 13
-"""Features are columns from here on: before them are three ONEs and ten that are reserved."""
+"""StreamMap are columns from here on: before them are three ONEs and ten that are reserved."""
 
 
 def as_llama(network: StockNetwork, **options: str) -> torch.nn.Module:
@@ -79,7 +79,7 @@ def reference(uniform: StockNetwork, tokens: torch.Tensor) -> torch.Tensor:
     return last_logits(as_llama(uniform), tokens)
 
 
-def places_of(network: StockNetwork) -> list[int]:
+def addresses_of(network: StockNetwork) -> list[int]:
     """The layers that are tables: every unit's up has the weight τ for the class of the question."""
     ups = [network.weights[f"model.layers.{i}.mlp.up_proj.weight"] for i in range(network.config["num_hidden_layers"])]
     places = [place for place, up in enumerate(ups) if (up == TAU).sum() == len(up)]
@@ -119,7 +119,7 @@ def test_exact_inside(uniform: StockNetwork, tokens: torch.Tensor) -> None:
 
     Every question has one block, and every other layer of tables is silent for it.
     """
-    model, places = as_llama(uniform), places_of(uniform)
+    model, places = as_llama(uniform), addresses_of(uniform)
     seen: list[torch.Tensor] = []
     for place in places:
         model.model.layers[place].mlp.register_forward_pre_hook(lambda _, given: seen.append(given[0][:, -1]))
@@ -142,7 +142,7 @@ def test_exact_inside(uniform: StockNetwork, tokens: torch.Tensor) -> None:
 def test_the_words_are_what_answers(contexts: Contexts, uniform: StockNetwork, tokens: torch.Tensor) -> None:
     """Every weight of the tables to its neighbour: answers are lost; and words in other columns leave chance."""
     parts = ("gate", "up", "down")
-    names = [f"model.layers.{place}.mlp.{part}_proj.weight" for place in places_of(uniform) for part in parts]
+    names = [f"model.layers.{place}.mlp.{part}_proj.weight" for place in addresses_of(uniform) for part in parts]
     near = {name: np.nextafter(uniform.weights[name], np.float32(np.inf)) for name in names}
     found = logits(replace(uniform, weights={**uniform.weights, **near}), tokens[:500]).argmax(-1).numpy()
     assert (found == contexts.labels[:500]).mean() < 0.9
@@ -163,7 +163,7 @@ def test_two_tokens_swapped(contexts: Contexts, uniform: StockNetwork, tokens: t
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [64, 128])
 def test_widths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "WIDTHS", (width,))
+    monkeypatch.setattr(dimensions, "WIDTHS", (width,))
     contexts = random_contexts(1000)
     uniform = network_of(contexts, UNIFORM)
     assert uniform.config["hidden_size"] == width

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import reduce
 
-import numpy as np
 import pytest
 import torch
 
@@ -61,7 +60,7 @@ def test_units_and_weights_may_be_large_or_small(shape):
 def test_places_of_a_token_are_summed_in_pieces(monkeypatch):
     from byheart.lab.fused import decoder_steps as decoder
 
-    ids, lengths = np.array([[1, 0, 0], [1, 1, 2], [1, 0, 0]], np.int32), np.array([1, 3, 2])
+    ids, lengths = torch.tensor([[1, 0, 0], [1, 1, 2], [1, 0, 0]]), torch.tensor([1, 3, 2])
     monkeypatch.setattr(decoder, "PIECE", 2)
     tables = {name: table.tolist() for name, table in decoder._pieces(ids, lengths, 4).items()}
     assert tables == {

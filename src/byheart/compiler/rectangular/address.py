@@ -23,7 +23,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class TablePlaces:
+class TableAddresses:
     """Rows [N, 2], columns [N, 6], offsets [N], and kinds [N] if there are two."""
 
     rows: Integers
@@ -32,9 +32,9 @@ class TablePlaces:
     kind: Integers | None
 
 
-def find_places(
+def find_addresses(
     wiring: Wiring, sizes: TableSizes, tokens: NDArray[np.integer], starts: Integers, ends: Integers
-) -> TablePlaces:
+) -> TableAddresses:
     """The places that the sums of the hash name, in one table: see both.
 
     Lots, if there are any, are cut by these questions; the front learns where.
@@ -43,7 +43,7 @@ def find_places(
     if sizes.stretches:
         counts, cuts = np.bincount(sums[:, -1], minlength=sizes.routes), np.array([0, sizes.routes])
         wiring.tensors |= lot_tensors(wiring.tensors, sizes, counts, cuts, turns=[0])
-    return places_of(sums, sizes)
+    return addresses_of(sums, sizes)
 
 
 def hash_sums(
@@ -68,7 +68,7 @@ def hash_sums(
     return found
 
 
-def places_of(sums: Integers, sizes: TableSizes, turn: int = 0) -> TablePlaces:
+def addresses_of(sums: Integers, sizes: TableSizes, turn: int = 0) -> TableAddresses:
     """The digits of the sums; where there are lots, those of all questions of a shard, turned so often."""
     if sizes.stretches:
         lots, numbers = lots_of(sums[:, -1], sizes, turn), np.arange(sizes.lots)
@@ -77,7 +77,7 @@ def places_of(sums: Integers, sizes: TableSizes, turn: int = 0) -> TablePlaces:
         sums[:, -1] = (numbers // sizes.stretches)[lots]
     coarse, fine = (np.array(exponents) for exponents in sizes.exponents)
     rows, columns, offset = _digits(sums, sizes.starts, sizes.margin, np.array(sizes.bases), coarse, fine, sizes.grain)
-    return TablePlaces(rows, columns, offset, sums[:, 6] if sizes.exponent else None)
+    return TableAddresses(rows, columns, offset, sums[:, 6] if sizes.exponent else None)
 
 
 def _weights(wiring: Wiring, layer: WindowAttention) -> NDArray[np.int32]:

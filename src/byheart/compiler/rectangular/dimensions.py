@@ -60,15 +60,6 @@ WORDS = {"float32": (24, 31), "float64": (53, 60), "bfloat16": (8, 15)}
 """Bits a word: integers alone, and with the exponent."""
 
 
-class Unsolvable(Exception):  # noqa: N818 - it is about a system of equations, and caught by name
-    """This draw of hashes leaves some question without an answer: draw again."""
-
-    def __init__(self, message: str, *, dependent: int = 0) -> None:
-        super().__init__(message)
-        self.dependent = dependent
-        """How many equations of a plane depend on others, or more, if that is why."""
-
-
 @dataclass(frozen=True)
 class TableSizes:
     """All numbers that the layers need."""
@@ -105,7 +96,7 @@ class TableSizes:
         """Words of 64 bits that hold all unknowns of an equation."""
         return SPREAD * LANES * self.columns // 64 + 2
 
-    def solving_takes(self, questions: int) -> int:
+    def solving_memory(self, questions: int) -> int:
         """Bytes of memory to solve for the words, at most.
 
         A system has two rows of ``band`` words for every equation, of which there are as many as unknowns, nearly.
@@ -146,8 +137,8 @@ class TableSizes:
         """Values of the start in each stretch, those at the ends of the table that mean the same included."""
         return (self.starts + 2 * self.margin) // self.stretches
 
-    def hash_is_to_blame(self, dependent: int) -> bool:
-        """Whether so many equations of a plane depend on others that they would with any table of this size."""
+    def is_hash_at_fault(self, dependent: int) -> bool:
+        """Return True if the hash, not chance, explains the number of dependent equations."""
         full = self.shards > 1 or self.stretches
         return dependent > (max(MANY_DEPENDENT, self.words // 100) if full else MANY_DEPENDENT)
 

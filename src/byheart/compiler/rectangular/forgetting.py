@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiler.rectangular import storing, table
-from byheart.compiler.rectangular.recipe import Draft, Recipe
+from byheart.compiler.rectangular.draft import Draft
+from byheart.compiler.rectangular.recipe import Recipe
 from byheart.errors import BadInput
 from byheart.tasks.contexts import Contexts
 

@@ -17,11 +17,12 @@ the hash acts like a random function*, which is measured and not proved.
 """
 
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.compiler.layouts import Refuse
 from byheart.compiler.rectangular import front
 from byheart.compiler.rectangular.wiring import SHARP, Wiring
 from byheart.errors import BadInput
@@ -30,7 +31,6 @@ from byheart.networks.transformer.spec import Features
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.windows import MAX_WINDOW
 
-Refuse: TypeAlias = int | Literal["auto", "key"] | None
 DEFAULT = 20
 """Bits of a print, if there is room for them."""
 MOST = 64
@@ -105,7 +105,7 @@ def joined(values: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     return prints
 
 
-def whole(contexts: Contexts, window: int | None) -> Contexts:
+def with_whole_prompts(contexts: Contexts, window: int | None) -> Contexts:
     """The same in a window that shows where a sequence begins, so that it is like no other; ``window``: as given.
 
     ``contexts`` are in the largest window there is, or in that.

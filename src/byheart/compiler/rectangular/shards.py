@@ -30,12 +30,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiler.codes import Code
+from byheart.compiler.layouts import Unsolvable
+from byheart.compiler.planes import Equations
 from byheart.compiler.rectangular import front as fronts
 from byheart.compiler.rectangular import table
-from byheart.compiler.rectangular.address import hash_sums, places_of
-from byheart.compiler.rectangular.dimensions import TableSizes, Unsolvable
+from byheart.compiler.rectangular.address import addresses_of, hash_sums
+from byheart.compiler.rectangular.dimensions import TableSizes
 from byheart.compiler.rectangular.lots import TURNS, cut_at, lot_tensors
-from byheart.compiler.rectangular.solve import TableEquations, solve, sort_questions
+from byheart.compiler.rectangular.solve import solve, sort_questions
 from byheart.compiler.rectangular.wiring import Wiring
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
@@ -137,8 +139,15 @@ def map_piece(
     return Records(kept[:, -1].astype(np.uint32), kept[:, :-1].astype(np.uint16), labels[order].astype(np.int32))
 
 
+def map_questions(wiring: Wiring, sizes: TableSizes, contexts: Contexts) -> tuple[list[Records], Integers]:
+    """Return the records of all questions, piece by piece, and where shards are cut."""
+    mapped = [map_piece(wiring, sizes, *piece_of(contexts, part)) for part in pieces(len(contexts))]
+    counts = np.sum([count_routes(records, sizes) for records in mapped], axis=0)
+    return mapped, cut(counts, sizes.shards)
+
+
 def count_routes(records: Records, sizes: TableSizes) -> Integers:
-    """How many questions each route has: those of all pieces add up."""
+    """Return the number of questions per route. The counts of all pieces add up."""
     return np.bincount(records.route, minlength=sizes.routes)
 
 
@@ -194,13 +203,11 @@ def solve_shard(
     sums, labels = np.column_stack(given) if sizes.stretches else given[0], records.label.astype(np.int64)
     *before, last = turns if sizes.stretches else turns[:1]
     for turn in (*before, last):
-        at = places_of(sums, sizes, turn)
-        questions = sort_questions(sizes, code, at.rows, at.columns, at.offset, at.kind, labels)
-        del at
+        equations = sort_questions(sizes, code, addresses_of(sums, sizes, turn), labels)
         try:
-            tensor, tried = _filled(questions, sizes, draw, shard, precision, free_bits, report)
+            tensor, tried = _solve_with_free_bits(equations, sizes, draw, shard, precision, free_bits, report)
         except Unsolvable as failure:
-            if turn == last or sizes.hash_is_to_blame(failure.dependent):
+            if turn == last or sizes.is_hash_at_fault(failure.dependent):
                 raise
             failure.with_traceback(None)  # which would hold the systems that were there when it was raised
             continue
@@ -209,8 +216,8 @@ def solve_shard(
     raise AssertionError("the last turn gives or raises")
 
 
-def _filled(
-    questions: TableEquations,
+def _solve_with_free_bits(
+    equations: Equations,
     sizes: TableSizes,
     draw: Sequence[int],
     shard: int,
@@ -218,11 +225,11 @@ def _filled(
     free_bits: int,
     report: Report | None,
 ) -> tuple[NDArray[Any], int]:
-    """The tensor, and with which draw of free bits it was found."""
+    """Return the tensor, and the number of the draw of free bits that gave it."""
     *before, last = range(free_bits, free_bits + FREE_BITS)
     for tried in (*before, last):
         try:
-            words = solve(questions, sizes, np.random.default_rng([*draw, tried, shard]), report=report)
+            words = solve(equations, sizes, np.random.default_rng([*draw, tried, shard]), report=report)
             return table.as_floats(words, sizes, precision), tried
         except Unsolvable as failure:
             if failure.dependent or tried == last:

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiler.codes import Code
+from byheart.compiler.layouts import Unsolvable
 from byheart.compiler.rectangular import shards
-from byheart.compiler.rectangular.dimensions import TableSizes, Unsolvable
+from byheart.compiler.rectangular.dimensions import TableSizes
 from byheart.compiler.rectangular.shards import Note, Piecewise, Records
 from byheart.compiler.rectangular.shelf import Shelf
 from byheart.compiler.rectangular.wiring import Wiring
@@ -47,7 +48,7 @@ class NetworkDraft:
     free_bits: int = 0
 
 
-def compiled(
+def solve_shards(
     front: NetworkDraft,
     contexts: Contexts,
     workplace: Workplace,
@@ -141,7 +142,7 @@ class _Solving:
             if kept:
                 self.take(shard, kept)
                 continue
-            memory = self.front.sizes.solving_takes(len(records)) + shards.BYTES * len(records) + PYTHON
+            memory = self.front.sizes.solving_memory(len(records)) + shards.BYTES * len(records) + PYTHON
             yield Job(f"shard {shard}", solve_shard, (shard, records), memory=memory)
 
 

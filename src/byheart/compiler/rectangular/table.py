@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.compiler.rectangular.dimensions import LANES, TableSizes, Unsolvable
+from byheart.compiler.layouts import Unsolvable
+from byheart.compiler.rectangular.dimensions import LANES, TableSizes
 from byheart.compiler.rectangular.front import FrontPositions
 from byheart.compiler.rectangular.wiring import SHARP, Array, Wiring
 from byheart.networks.transformer import GatedBlocks, Mixture

@@ -10,7 +10,8 @@ of other lanes than the first have one null value each. So no question reads not
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
 from typing import ClassVar
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiler.stock.units import HEAD, ones
+from byheart.errors import BadInput
 
 LANES = 6
 GROUPS = 2
@@ -31,7 +33,7 @@ BITS = (22, 22, 16)
 REACH = 20
 """i² + i'² of a row's digits is at most this: see ``table``."""
 RESERVED = 10
-"""Features that are no columns, ONE aside: class, total, offset, 2^−offset, two addresses of three."""
+"""StreamMap that are no columns, ONE aside: class, total, offset, 2^−offset, two addresses of three."""
 WIDTHS = (48, 64, 80, 96, 112, 128, 192, 256)
 LEAST_ROWS, MOST_ROWS = 12, 96
 MOST_BLOCKS = 2047
@@ -153,3 +155,42 @@ def grids(rows: int) -> tuple[Grid, Grid] | None:
         if math.prod(first) < rows and 0 < null <= min(1 / 4, math.prod(first) / rows / 2) * math.prod(second):
             fitting.append((-math.prod(first) * (rows - math.prod(first)), null, first, second))
     return min(fitting)[2:] if fitting else None
+
+
+Shape = Callable[[int, tuple[Grid, Grid], int, int, int], StockSizes | None]
+"""The sizes for a width, two grids, rows, blocks and layers that look back; None if there are none."""
+
+
+def plan(shape: Shape, bits: int, questions: int, vocab: int, steps: int, deviations: float) -> StockSizes:
+    """The smallest network whose every bit plane takes its questions, up to so many standard deviations."""
+    best: StockSizes | None = None
+    for width in WIDTHS:
+        for rows in range(LEAST_ROWS, min(MOST_ROWS, MOST_CELLS // columns_of(width)) + 1):
+            pair = grids(rows)
+            blocks = _blocks(bits, rows * columns_of(width) - SPARE, deviations)
+            sizes = None if pair is None else shape(width, pair, rows, blocks, steps)
+            if sizes is None:
+                continue
+            while sizes.blocks <= MOST_BLOCKS and questions**2 > 64 * sizes.places * sizes.blocks:
+                sizes = replace(sizes, blocks=sizes.blocks + 2)
+            if sizes.blocks <= MOST_BLOCKS and (best is None or sizes.parameters(vocab) < best.parameters(vocab)):
+                best = sizes
+    if best is None:
+        raise BadInput(
+            f"{questions:,} questions, {bits:,} bits, are too many for a stock model, which has at most "
+            f"{MOST_BLOCKS:,} blocks of some {sum(BITS) * MOST_CELLS:,} bits; expected layout rectangular"
+        )
+    return best
+
+
+def _blocks(bits: int, room: int, deviations: float, *, settled: bool = False) -> int:
+    """How many there must be, if a bit plane has that much room: share + deviations·√share ≤ room, solved.
+
+    The codes of a token are shifted until all planes have room (``settling``). There are as many tokens however many
+    planes there are; so many planes need more room each, by what was found at 43 and at 131 blocks.
+    """
+    root = (math.sqrt(deviations**2 + 4 * room) - deviations) / 2 if room > 0 else 0
+    blocks = math.ceil(bits / (sum(BITS) * root**2)) | 1 if root else MOST_BLOCKS + 1
+    if MANY < blocks <= MOST_BLOCKS and not settled:
+        return _blocks(bits, room, deviations + math.log2(blocks / 43) / 2, settled=True)
+    return blocks

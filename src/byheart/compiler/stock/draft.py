@@ -1,22 +1,58 @@
-"""The layers of a stock model: hash, digits and columns, the tables, reading."""
+"""A stock model, put together: embedding, layers (hash, digits and columns, tables, reading), configuration."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiler.codes import Code
 from byheart.compiler.stock.address import stride_of
+from byheart.compiler.stock.architecture import Architecture
 from byheart.compiler.stock.dimensions import StockSizes
 from byheart.compiler.stock.front import CARRIED, GRAIN, Hash
-from byheart.compiler.stock.looking import look_back
+from byheart.compiler.stock.looking import POSITIONS, THETA, distances, look_back
 from byheart.compiler.stock.read import reading
 from byheart.compiler.stock.spread import TEMPORARY, spread
-from byheart.compiler.stock.stream_map import PRESET, Features
-from byheart.compiler.stock.units import HUGE, ROUND, Layer, ones, write_lines
+from byheart.compiler.stock.stream_map import PRESET, StreamMap
+from byheart.compiler.stock.table import Tables
+from byheart.compiler.stock.units import HEAD, HUGE, ROUND, Layer, ones, tensors, write_lines
+from byheart.tasks.contexts import Contexts
+
+
+class Tokens:
+    """The tokens of a stock model: those of the questions, and perhaps one more for a token that is missing.
+
+    Before the start of a text tokens are missing. The end token stands for them; if there is none, one more token does.
+    """
+
+    def __init__(self, contexts: Contexts) -> None:
+        sequence = np.searchsorted(contexts.starts, contexts.places, side="right") - 1
+        is_missing = bool((contexts.places - contexts.starts[sequence] + 1 < contexts.window).any())
+        self.end = contexts.end
+        self.count = max(contexts.vocab, contexts.label_count)
+        self.first = contexts.end
+        """The token that stands for missing ones; None if none is missing."""
+        if is_missing and self.first is None:
+            self.first, self.count = self.count, self.count + 1
+
+
+def assemble(
+    architecture: Architecture, sizes: StockSizes, code: Code, hashing: Hash, contexts: Contexts, tables: Tables
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any], int]:
+    """Return the tensors, the configuration, and the number of the first layer with tables."""
+    at, tokens, looks = StreamMap(sizes.width), Tokens(contexts), distances(contexts.window)
+    between = architecture.tables(sizes, at)
+    chain, place = layers(sizes, at, code, hashing, looks, between, marked=tokens.first is not None)
+    assert len(chain) == sizes.layers
+    table = embedding(sizes, at, code, hashing, contexts.label_count, tokens.first)
+    blocks = architecture.blocks(sizes, at, tables, place)
+    weights = tensors(chain, table, sizes.units, (at.answer, at.bias), blocks)
+    return weights, {**architecture.config(sizes, place), **_shared_config(sizes, tokens)}, place
 
 
 def layers(
     sizes: StockSizes,
-    at: Features,
+    at: StreamMap,
     code: Code,
     hashing: Hash,
     distances: list[int],
@@ -41,7 +77,7 @@ def layers(
 
 def around(sizes: StockSizes, steps: int) -> int:
     """How many layers there are besides the tables."""
-    at = Features(sizes.width)
+    at = StreamMap(sizes.width)
     before, powers = spread(sizes, at, 1)
     return steps + len(before) + len(reading(at, sizes.units, powers, 1, layered=sizes.layered))
 
@@ -57,7 +93,7 @@ def _hash_layer(codes: list[int], distance: int, mix: NDArray[np.int64], first: 
 
 
 def embedding(
-    sizes: StockSizes, at: Features, code: Code, hashing: Hash, labels: int, first: int | None
+    sizes: StockSizes, at: StreamMap, code: Code, hashing: Hash, labels: int, first: int | None
 ) -> NDArray[np.float64]:
     """[vocab, width]: codes on the way in, and the lines of ``codes`` on the way out, for Y from −2^(L−1) on."""
     table = np.zeros((len(hashing.codes), sizes.width))
@@ -68,3 +104,28 @@ def embedding(
     if first is not None:
         table[first, at.first] = 1.0
     return table
+
+
+def _shared_config(sizes: StockSizes, tokens: Tokens) -> dict[str, Any]:
+    """Return the configuration's arguments that all architectures share.
+
+    Attention is plain ("eager"): on GPUs, PyTorch's fused kernel for float32 is not exact even if softmax is one-hot.
+    """
+    return {
+        "vocab_size": tokens.count,
+        "hidden_size": sizes.width,
+        "intermediate_size": sizes.units,
+        "num_hidden_layers": sizes.layers,
+        "num_attention_heads": 1,
+        "num_key_value_heads": 1,
+        "head_dim": HEAD,
+        "hidden_act": "silu",
+        "max_position_embeddings": POSITIONS,
+        "rms_norm_eps": 1e-6,
+        "rope_parameters": {"rope_type": "default", "rope_theta": THETA},
+        "tie_word_embeddings": True,
+        "bos_token_id": tokens.first,
+        "eos_token_id": tokens.end,
+        "dtype": "float32",
+        "attn_implementation": "eager",
+    }

@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.compiler.stock.attempt import Name, Named
-from byheart.compiler.stock.dimensions import CODES, Grid, StockSizes, grids
+from byheart.compiler.stock.architecture import Named, StockName
+from byheart.compiler.stock.dimensions import CODES, Grid, StockSizes, grids, plan
 from byheart.compiler.stock.draft import around
-from byheart.compiler.stock.planning import plan
 from byheart.compiler.stock.spread import finish_squares
-from byheart.compiler.stock.stream_map import Features
+from byheart.compiler.stock.stream_map import StreamMap
 from byheart.compiler.stock.table import UP_UNIT, Tables, swiglus
 from byheart.compiler.stock.units import ONE, Layer
 
@@ -53,7 +52,7 @@ def dense(width: int, steps: int) -> tuple[int, int]:
 class Experts:
     """A Qwen2-MoE."""
 
-    name: ClassVar[Name] = "experts"
+    name: ClassVar[StockName] = "experts"
     called: ClassVar[str] = "a network of experts"
     plan = staticmethod(partial(plan, sized))
 
@@ -67,13 +66,13 @@ class Experts:
             config["hidden_size"], *pair, rows, config["num_experts"], config["intermediate_size"], count
         )
 
-    def tables(self, sizes: StockSizes, at: Features) -> list[Layer]:
+    def tables(self, sizes: StockSizes, at: StreamMap) -> list[Layer]:
         """One layer."""
         layer = Layer()
         finish_squares(layer, at)
         return [layer]
 
-    def blocks(self, sizes: StockSizes, at: Features, tables: Tables, place: int) -> dict[int, Named]:
+    def blocks(self, sizes: StockSizes, at: StreamMap, tables: Tables, place: int) -> dict[int, Named]:
         """The layer's experts; the shared expert has no units."""
         named = {"mlp.gate.weight": _router(sizes, at)}
         for part, matrices in swiglus(sizes, at, tables).items():
@@ -105,7 +104,7 @@ class Experts:
         return {"experts": sizes.blocks, "expert_units": sizes.rows}
 
 
-def _router(sizes: StockSizes, at: Features) -> NDArray[np.float64]:
+def _router(sizes: StockSizes, at: StreamMap) -> NDArray[np.float64]:
     number = np.arange(sizes.blocks) - sizes.blocks // 2
     router = np.zeros((sizes.blocks, sizes.width))
     router[:, at.total] = 128.0 * number / UP_UNIT

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.compiled import jit
 from byheart.compiler.stock.dimensions import CODES
 from byheart.tasks.contexts import Contexts
 
@@ -69,12 +70,39 @@ def _codes_at(
 
     The first codes, which attention looks back at, are needed at all places; the others where they are asked for.
     """
-    from byheart.compiler.stock.states import ask_back, look_back
-
     state: Integers = hashing.codes[:, :CARRIED][tokens]
     others: Integers = hashing.codes[:, CARRIED:][tokens[asked]]
     earliest = np.repeat(begins, np.diff(begins, append=len(tokens)))
     for distance, mix in zip(distances, hashing.mixes, strict=True):
-        ask_back(others, asked, state, earliest, distance, mix[CARRIED:], GRAIN)
-        look_back(state, earliest, distance, mix[:CARRIED], GRAIN)
+        _hash_places(others, asked, state, earliest, distance, mix[CARRIED:], GRAIN)
+        _hash_all(state, earliest, distance, mix[:CARRIED], GRAIN)
     return np.concatenate([state[asked], others], axis=1)
+
+
+@jit
+def _hash_all(state, earliest, distance, mix, grain):  # type: ignore[no-untyped-def]
+    """One layer, in place: add what is found a distance ago, or at the earliest place, times ``mix``; modulo 2^grain.
+
+    Places are gone through from the last one to the first, so that what is found is what was there before.
+    """
+    for place in range(len(state) - 1, -1, -1):
+        _add_carried(state[place], state[max(place - distance, earliest[place])], mix, grain)
+
+
+@jit
+def _hash_places(codes, asked, state, earliest, distance, mix, grain):  # type: ignore[no-untyped-def]
+    """The same layer for other codes, which nobody looks back at: those of the places ``asked`` alone."""
+    for question in range(len(asked)):
+        place = asked[question]
+        _add_carried(codes[question], state[max(place - distance, earliest[place])], mix, grain)
+
+
+@jit
+def _add_carried(codes, seen, mix, grain):  # type: ignore[no-untyped-def]
+    half, mask = 1 << (grain - 1), (1 << grain) - 1
+    found = (seen[0], seen[1], seen[2], seen[3])  # CARRIED, as they were: ``codes`` may be the same
+    for code in range(len(codes)):
+        total = codes[code]
+        for k in range(4):
+            total += mix[code, k] * found[k]
+        codes[code] = ((total + half) & mask) - half

@@ -14,7 +14,7 @@ more. All values are multiples of 2⁻²⁴ of at most 1, or of ½ of at most 2�
 
 from byheart.compiler.stock.dimensions import BITS, GATE, UP
 from byheart.compiler.stock.spread import SIGN, Unit
-from byheart.compiler.stock.stream_map import Features
+from byheart.compiler.stock.stream_map import StreamMap
 from byheart.compiler.stock.table import DOWN_UNIT, GATE_UNIT, POISON, UP_UNIT
 from byheart.compiler.stock.units import LINE, ONE, ROUND, Layer, answering
 
@@ -23,7 +23,7 @@ RAISED = 2.0 ** (BITS[UP] - BITS[GATE])
 """What the sums of W_gate are multiplied by, so that they too are taken modulo 2²²."""
 
 
-def reading(at: Features, units: int, powers: list[Unit], longest: int, *, layered: bool) -> list[Layer]:
+def reading(at: StreamMap, units: int, powers: list[Unit], longest: int, *, layered: bool) -> list[Layer]:
     """All layers after the table; ``powers`` are what is left of 2^−offset: all of it, if blocks are ``layered``."""
     chain = _select(at, units, powers)
     for feature in (at.sum, at.z, at.wrapped, *([at.number] if layered else [])):
@@ -31,7 +31,7 @@ def reading(at: Features, units: int, powers: list[Unit], longest: int, *, layer
     return [*chain, _shift(at), _wrap(at, longest), answering(at.z, at.answer, longest)]
 
 
-def _select(at: Features, units: int, powers: list[Unit]) -> list[Layer]:
+def _select(at: StreamMap, units: int, powers: list[Unit]) -> list[Layer]:
     jobs = [*_taken_over(at), *(_selected(at, column) for column in at.columns), *powers]
     chain = [Layer() for _ in range(-(-len(jobs) // units))]
     for number, job in enumerate(jobs):
@@ -39,19 +39,19 @@ def _select(at: Features, units: int, powers: list[Unit]) -> list[Layer]:
     return chain
 
 
-def _selected(at: Features, column: int) -> Unit:
+def _selected(at: StreamMap, column: int) -> Unit:
     gate = {at.q: -2 * _ON, ONE: -_ON, column: -1.5 * _ON / POISON}
     return gate, {column: 1.0}, {at.sum: 1 / (DOWN_UNIT * _ON)}
 
 
-def _taken_over(at: Features) -> list[Unit]:
+def _taken_over(at: StreamMap) -> list[Unit]:
     """The sums of W_gate, RAISED and with ½ added; and nothing is left in total but the sums of W_up."""
     found: Unit = ({at.q: SIGN}, {at.total: RAISED / GATE_UNIT, ONE: RAISED / 2}, {at.sum: 1 / SIGN})
     empty = [({at.q: sign * SIGN}, {at.total: 1.0}, {at.total: -1 / SIGN}) for sign in (1, -1)]
     return [found, *empty]
 
 
-def _shift(at: Features) -> Layer:
+def _shift(at: StreamMap) -> Layer:
     """c: the sum modulo 2²², centred. Then z − ½."""
     layer = Layer()
     whole = 2.0 ** BITS[UP]
@@ -67,7 +67,7 @@ def _shift(at: Features) -> Layer:
     return layer
 
 
-def _wrap(at: Features, longest: int) -> Layer:
+def _wrap(at: StreamMap, longest: int) -> Layer:
     """⌊z⌋, the integer next to z − ½, goes from the front to the end.
 
     Then everything is lowered by half a step of Y, and raised by half a step of z: never a tie.

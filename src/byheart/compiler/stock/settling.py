@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiler.codes import Code
-from byheart.compiler.rectangular.dimensions import Unsolvable
-from byheart.compiler.stock.address import Addresses, addresses, shelving, stride_of
+from byheart.compiler.layouts import Unsolvable
+from byheart.compiler.stock.address import Addresses, addresses, ask, move, shelving, stride_of
 from byheart.compiler.stock.dimensions import BITS, CODES, GROUPS, LANES, SPARE, StockSizes
 from byheart.compiler.stock.front import CARRIED, GRAIN, Hash, draw, draw_codes, hashed
 from byheart.compiler.stock.looking import distances
@@ -30,7 +30,7 @@ _PORTION = 1 << 18
 """Questions whose words are found at a time."""
 
 
-def settled(
+def settle(
     contexts: Contexts, code: Code, sizes: StockSizes, vocab: int, first: int, rng: np.random.Generator
 ) -> tuple[Hash, Addresses]:
     """A hash that will do, and where questions read; raises Unsolvable."""
@@ -100,16 +100,12 @@ class Crowds:
 
     def asked(self, codes: Integers) -> Integers:
         """[blocks, tables, planes]: by all questions, whose last three codes [N, 3] are given."""
-        from byheart.compiler.stock.crowding import ask
-
         asked = np.zeros((self.sizes.blocks, len(BITS), max(BITS)), dtype=np.int64)
         ask(asked, codes, self.lengths, self.shelving)
         return asked
 
     def moved(self, asked: Integers, which: slice, before: Integers, after: Integers) -> Integers:
         """The same after the codes of the questions ``which`` have changed."""
-        from byheart.compiler.stock.crowding import move
-
         then = asked.copy()
         move(then, before, after, self.lengths[which], self.shelving)
         return then

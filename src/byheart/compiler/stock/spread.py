@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from byheart.compiler.stock.address import ABOVE, BELOW
 from byheart.compiler.stock.dimensions import BITS, GATE, LANES, UP, StockSizes, places
 from byheart.compiler.stock.front import GRAIN
-from byheart.compiler.stock.stream_map import PRESET, Features
+from byheart.compiler.stock.stream_map import PRESET, StreamMap
 from byheart.compiler.stock.table import FOUND, POISON, UP_UNIT
 from byheart.compiler.stock.units import HEAD, ON, ONE, ROUND, Layer, Weights
 
@@ -30,18 +30,18 @@ SIGN = 128.0
 Unit = tuple[Weights, Weights, Weights]
 
 
-def spread(sizes: StockSizes, at: Features, stride: int) -> tuple[list[Layer], list[Unit]]:
+def spread(sizes: StockSizes, at: StreamMap, stride: int) -> tuple[list[Layer], list[Unit]]:
     """The layers between hash and table; and the units of 2^−offset that are left for later. Finds ``at.columns``."""
     return _Spread(sizes, at, stride).all()
 
 
-def finish_squares(layer: Layer, at: Features, more: float = 0.0) -> None:
+def finish_squares(layer: Layer, at: StreamMap, more: float = 0.0) -> None:
     """The attention of the first table's layer: s becomes x² + x'², and ``more``."""
     for x, y, s in at.address:
         layer.carry({x: -SQUARE, y: -SQUARE, ONE: more}, {s: 1})
 
 
-def powers(at: Features) -> list[Unit]:
+def powers(at: StreamMap) -> list[Unit]:
     """2^−o from the offset, which is o − 11."""
     top = BITS[UP] - 1
     found: list[Unit] = []
@@ -69,12 +69,12 @@ class _Column:
 
 
 class _Spread:
-    def __init__(self, sizes: StockSizes, at: Features, stride: int) -> None:
+    def __init__(self, sizes: StockSizes, at: StreamMap, stride: int) -> None:
         self.sizes, self.at, self.stride = sizes, at, stride
         self.layers: list[Layer] = []
         self.columns = [_Column(i, lane, value) for i, (lane, value) in enumerate(places(sizes.columns))]
         self.where: dict[int, int] = {}
-        """Features of the columns that are written."""
+        """StreamMap of the columns that are written."""
         self.free, self.dead = list(at.free), [*at.codes, at.first]
         self.powers = powers(at)
         self.ready = [] if sizes.layered else self.powers

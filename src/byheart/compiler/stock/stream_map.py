@@ -7,7 +7,7 @@ PRESET = 4
 """Column digits that attention rounds: their features begin at −ROUND."""
 
 
-class Features:
+class StreamMap:
     """Ten features are reserved; all others, ``rest``, are columns in the end, and hold what is temporary before.
 
     ``columns`` is their order, by lane and value; ``spread`` finds it, so that no column is written while something

@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiler.stock.dimensions import LANES, StockSizes, counts
-from byheart.compiler.stock.stream_map import Features
+from byheart.compiler.stock.stream_map import StreamMap
 from byheart.compiler.stock.units import ONE
 
 BIG = 400_000
@@ -82,7 +82,7 @@ def negative(sizes: StockSizes) -> NDArray[np.bool_]:
     return found
 
 
-def swiglus(sizes: StockSizes, at: Features, tables: Tables) -> dict[str, NDArray[np.float64]]:
+def swiglus(sizes: StockSizes, at: StreamMap, tables: Tables) -> dict[str, NDArray[np.float64]]:
     """By ``PARTS``: W_up and W_gate [blocks, rows, width], and W_down [blocks, width, rows]."""
     gate, up, down = (np.zeros((sizes.blocks, sizes.rows, sizes.width)) for _ in range(3))
     for row, (group, i, j) in enumerate(_digits(sizes)):

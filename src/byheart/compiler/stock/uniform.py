@@ -10,12 +10,11 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, ClassVar
 
-from byheart.compiler.stock.attempt import Name, Named
-from byheart.compiler.stock.dimensions import CODES, Grid, StockSizes, grids
+from byheart.compiler.stock.architecture import Named, StockName
+from byheart.compiler.stock.dimensions import CODES, Grid, StockSizes, grids, plan
 from byheart.compiler.stock.draft import around
-from byheart.compiler.stock.planning import plan
 from byheart.compiler.stock.spread import finish_squares
-from byheart.compiler.stock.stream_map import Features
+from byheart.compiler.stock.stream_map import StreamMap
 from byheart.compiler.stock.table import PARTS, Tables, swiglus
 from byheart.compiler.stock.units import ONE, Layer
 
@@ -48,7 +47,7 @@ def _around(width: int, units: int) -> int:
 class Uniform:
     """A Llama."""
 
-    name: ClassVar[Name] = "uniform"
+    name: ClassVar[StockName] = "uniform"
     called: ClassVar[str] = "a uniform network"
     plan = staticmethod(partial(plan, sized))
 
@@ -60,7 +59,7 @@ class Uniform:
         blocks = 0 if sizes is None else config["num_hidden_layers"] - sizes.around
         return None if sizes is None or blocks < 1 or blocks % 2 == 0 else replace(sizes, blocks=blocks)
 
-    def tables(self, sizes: StockSizes, at: Features) -> list[Layer]:
+    def tables(self, sizes: StockSizes, at: StreamMap) -> list[Layer]:
         """Block after block: s has (e − l)² in it, e counted from the middle."""
         middle = (sizes.blocks - 1) / 2
         chain = [Layer() for _ in range(sizes.blocks)]
@@ -69,7 +68,7 @@ class Uniform:
             layer.carry({at.number: -2, ONE: 2 * (number - middle) - 1}, {s: 1 for _, _, s in at.address})
         return chain
 
-    def blocks(self, sizes: StockSizes, at: Features, tables: Tables, place: int) -> dict[int, Named]:
+    def blocks(self, sizes: StockSizes, at: StreamMap, tables: Tables, place: int) -> dict[int, Named]:
         """Layer after layer."""
         found = swiglus(sizes, at, tables)
         return {

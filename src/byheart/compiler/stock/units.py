@@ -1,6 +1,6 @@
 """A stock model, put together unit by unit: one width, equal layers, no biases, RMSNorm that does nothing.
 
-**RMSNorm is the identity.** Features ``ONE`` hold 2⁵² for every token, and nothing is ever added to them. The squares
+**RMSNorm is the identity.** StreamMap ``ONE`` hold 2⁵² for every token, and nothing is ever added to them. The squares
 of all others add up to less than 2⁷⁹, half a unit in the last place of 2¹⁰⁴: in whatever order float32 adds, the sum of
 squares is exactly 2¹⁰⁴ (2¹⁰⁵ with two such features), its mean an even power of two, its inverse root a power of two,
 and ε vanishes. The norm's weights undo it: features come out as they are, ``ONE`` as 1: the bias of every layer.
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from byheart.compiler.codes import EXACT, LOUDNESS, Code
 
 Weights = Mapping[int, float]
-"""Features of the stream, and their weights."""
+"""StreamMap of the stream, and their weights."""
 Array = NDArray[np.float32]
 
 ONE = 0

@@ -15,7 +15,7 @@ from byheart.constructions.gadgets.distinguish import distinguishing_tokens
 from byheart.constructions.gadgets.hashing import draw_modulus, fold, fold_layers, multiply
 from byheart.constructions.gadgets.sizes import LookupSizes
 from byheart.constructions.gadgets.vectors import Reader
-from byheart.constructions.plan import TAKES
+from byheart.constructions.plan import BYTES_PER_PARAMETER
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
 from byheart.networks.exact import Affine, Embedding, FeedForward, Layer, Positions, integers
@@ -31,7 +31,7 @@ def check_table(task: Task) -> None:
     """Refuse vocabularies that are too large for an embedding table."""
     if task.vocab > LARGEST_TABLE:
         raise BadInput(f"vocab is {task.vocab}; an embedding table can have {LARGEST_TABLE} rows at most")
-    check_memory(TAKES * task.vocab, f"an embedding table of {task.vocab:,} rows")
+    check_memory(BYTES_PER_PARAMETER * task.vocab, f"an embedding table of {task.vocab:,} rows")
 
 
 class EmbeddedTokens:

@@ -200,7 +200,7 @@ class Table {
     return { lane: Math.floor(line / this.columns), row: entry % this.rows, column: line % this.columns };
   }
 
-  /** Words of odd lanes are kept less 2^T (byheart.compiler.table). */
+  /** Words of odd lanes are kept less 2^T (byheart.compiler.rectangular.table). */
   word(entry) {
     return this.tensor[entry] + (this.place(entry).lane % 2) * this.size;
   }
@@ -265,7 +265,7 @@ function reading(network, table, tokens) {
 }
 
 /** The bits of the sum below the offset, as {bit, value}; past the lowest they go on at the highest, which is
- * complemented there (byheart.compiler.reading). */
+ * complemented there (byheart.compiler.rectangular.read). */
 function bitsRead(sum, offset, count, bits) {
   return Array.from({ length: count }, (_, k) => {
     const bit = offset - 1 - k, wrapped = bit < 0, place = wrapped ? bit + bits : bit;

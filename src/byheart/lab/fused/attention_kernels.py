@@ -35,10 +35,8 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.tiles import Betas, Trained, adam, cells_of, product, read, softmax, write
+from byheart.lab.fused.tiles import Betas, adam, cells_of, product, read, softmax, weights_of, write
 
-Stacked = namedtuple("Stacked", ("W", "first", "second", "sizes", "roots", "at"))
-"""Weights and moments of M models [M, P]; sizes [steps, M] and roots [steps] of Adam's steps; ``at``: which step."""
 Batches = namedtuple("Batches", ("queries", "contexts", "answers", "places", "positions"))
 """Examples of all models, ``places`` [steps, M, B] of the examples of each step, and positions p [n + 1, DIM]."""
 Counts = namedtuple("Counts", ("M", "P", "B", "H", "n", "C", "context_stride", "parts", "groups"))
@@ -50,14 +48,6 @@ BUFFERS = ("U", "F", "V", "X", "T", "VE", "asked", "Q", "Z", "A", "losses", "rig
 GRADIENTS = ("DA", "DL", "DX", "DT", "DF", "DVE", "DV", "DE", "DB")
 Buffers: Any = namedtuple("Buffers", BUFFERS + GRADIENTS)  # type: ignore[misc]
 """Tensors that one kernel leaves for the next. D marks gradients; those of W_E and b_E, DE and DB, come in parts."""
-
-
-@triton.jit
-def _trained(stacked, counts, m, S: tl.constexpr):
-    """Return the weights of model m; cells are counted from its first weight, in 32 bits."""
-    start, step = m * counts.P * S.UNIT, tl.load(stacked.at)
-    size, root = tl.load(stacked.sizes + step * counts.M + m), tl.load(stacked.roots + step)
-    return Trained(stacked.W + start, stacked.first + start, stacked.second + start, size, root)
 
 
 @triton.jit
@@ -307,7 +297,7 @@ def update_output(stacked, batch, buffers, counts, S: tl.constexpr, ROWS: tl.con
     step = tl.load(stacked.at)
     tl.store(buffers.mean_losses + step * counts.M + m, tl.sum(loss, 0) / B)
     tl.store(buffers.mean_rights + step * counts.M + m, tl.sum(right, 0) / B)
-    own = _trained(stacked, counts, m, S)
+    own = weights_of(stacked, counts.M, m, m * counts.P * S.UNIT)
     o_cells, o_inside, u_cells, u_inside, b_cells = _output_cells(counts, S)
     W_O, W_U = tl.load(own.W + o_cells, mask=o_inside, other=0.0), tl.load(own.W + u_cells, mask=u_inside, other=0.0)
     adam(own, o_cells, o_inside, product(of_U, tl.trans(W_U)), S)
@@ -351,7 +341,7 @@ def update_heads(stacked, batch, buffers, counts, S: tl.constexpr, ROWS: tl.cons
             part = (m * counts.groups + group) * counts.H + h
             of_VE += tl.load(buffers.DVE + part * S.DIM + i)
             of_V += tl.load(buffers.DV + part * S.N + s)
-    own = _trained(stacked, counts, m, S)
+    own = weights_of(stacked, counts.M, m, m * counts.P * S.UNIT)
     q_cells, k_cells, v_cells, inside = _head_cells(counts, h, S)
     if S.SHARED:  # weights are loaded where they are used, some of them twice: registers are scarce
         x = tl.load(buffers.X + m * S.N * S.DIM + cells_of(s, i, S.DIM))
@@ -398,6 +388,6 @@ def update_embedding(stacked, batch, buffers, counts, S: tl.constexpr, WIDTH: tl
         e = read(batch.contexts + m * counts.context_stride, s, counts.n, i, S.DIM)
         of_W += product(tl.trans(e), of_tokens)
         of_b += tl.sum(of_tokens, 0)
-    own = _trained(stacked, counts, m, S)
+    own = weights_of(stacked, counts.M, m, m * counts.P * S.UNIT)
     adam(own, cells, (i < S.DIM)[:, None] & (j < S.DIM)[None, :], of_W, S)
     adam(own, S.DIM * S.DIM + j, j < S.DIM, of_b, S)

@@ -8,7 +8,7 @@ import torch
 import triton
 
 from byheart.lab.fused import attention_kernels as kernels
-from byheart.lab.fused.tiles import tile_side
+from byheart.lab.fused.tiles import Stacked, tile_side
 from byheart.lab.member import ANSWERS, State, Tensors
 from byheart.lab.models.mahdavi import QueryAttention
 from byheart.lab.models.parts import sinusoids
@@ -112,7 +112,7 @@ class AttentionStep:
         if (B, train) not in self.buffers:
             self.buffers[B, train] = self._allocate(counts, sides, train=train)
         buffers = kernels.Buffers(**(self.buffers[B, train] | results))
-        stacked = kernels.Stacked(*self.state, *(plan[name] for name in ("sizes", "roots", "at")))
+        stacked = Stacked(*self.state, *(plan[name] for name in ("sizes", "roots", "at")))
         queries, contexts, answers = (self.data[name] for name in ("queries", "contexts", ANSWERS))
         batch = kernels.Batches(queries, contexts, answers, plan["places"], self.positions)
         return stacked, batch, buffers, counts, sides

@@ -27,23 +27,35 @@ Writing ∂χ for the gradient of χ: ∂W = aᵀ ∂(a W) for W_Q, W_V, W_O; �
     ∂q = ∂direction W_K,   ∂x_s = share_s ∂average + ∂score_s direction,   ∂x_L += ∂q W_Qᵀ/√D.
 
 A program handles T contexts of one model, that is [T, S, D] numbers with S ≥ n. The attention tensors lie one behind
-the
-other: W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O, with B = D² + D numbers for each pair. b_K adds the same number to all
+the other: W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O, with B = D² + D numbers for each pair. b_K adds a constant to all
 scores, so it is not read and its gradient is 0. Gradients of embeddings are summed in a fixed order, token by token.
 """
+
+from collections import namedtuple
 
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.tiles import Trained, adam, product, softmax
+from byheart.lab.fused.tiles import adam, cells_of, product, softmax, weights_of
 
+DecoderCounts = namedtuple(
+    "DecoderCounts",
+    "M P N n units vocab output at_A at_in at_U K WIDE ROOM cuts groups pieces counted by_z of_G",
+)
+"""Sizes known at run time. W_U and b_U have ``output`` entries; attention, W_in and W_U begin at ``at_…``.
 
-@triton.jit
-def _update(W, first, second, sizes, roots, at, M, m, cells, inside, gradient, BETAS: tl.constexpr):
-    """Take Adam's step ``at`` for the weights at ``cells`` of model ``m`` out of M."""
-    step = tl.load(at)
-    trained = Trained(W, first, second, tl.load(sizes + step * M + m), tl.load(roots + step))
-    adam(trained, cells, inside, gradient, BETAS)
+ROOM ≥ N rows are allocated, in ``cuts``. Units are in ``groups``. ``counted`` counts are not zero. by_z is the distance
+between two models' z, 0 if they share it. of_G scales gradients."""
+DecoderSides = namedtuple("DecoderSides", "D S T ROWS UNITS ENTRIES COLUMNS PIECE FINER TRAINED BETA1 BETA2")
+"""Constants of a kernel: tile sides, the factor of the second half of a gradient, whether embeddings are trained."""
+HALVES = ("halves_H", "halves_W", "high", "low")
+DecoderBuffers = namedtuple(
+    "DecoderBuffers",
+    "halves_H halves_W high low ids lengths positions often rows tokens counts token_places piece_starts token_pieces "
+    "logits DH DH_low DW DW_low normers losses mean_losses unit_parts z DX DZ attention_parts of_pieces "
+    "peaks_H peaks_W",
+)
+"""Contexts and counts; tables of the places of tokens; tensors that a kernel leaves for the next; D marks gradients."""
 
 
 @triton.jit
@@ -67,42 +79,43 @@ def scale_for(peaks, m, LEAST: tl.constexpr):
 
 
 @triton.jit
-def scale_of_units(peaks_H, m):
+def scale_of_units(buffers, m):
     """Return the scale of a model's units, one of which is always 1."""
-    return scale_for(peaks_H, m, 0)
+    return scale_for(buffers.peaks_H, m, 0)
 
 
 @triton.jit
-def scale_of_weights(peaks_W, m):
+def scale_of_weights(buffers, m):
     """Return the scale of a model's weights; weights below 2⁻⁴⁰ count as zeros."""
-    return scale_for(peaks_W, m, -40)
+    return scale_for(buffers.peaks_W, m, -40)
 
 
-@triton.jit(do_not_specialize=["P", "at_U", "output", "vocab"])
-def weights(W, halves_W, peaks_W, P, at_U, output, vocab, WIDE, K, ENTRIES: tl.constexpr, PEEK: tl.constexpr):
+@triton.jit
+def cut_weights(stacked, buffers, counts, C: tl.constexpr, PEEK: tl.constexpr):
     """Write W_U and b_U of a model as halves [3 K, WIDE]: first, first, second. With PEEK, record their peak."""
     m = tl.program_id(0).to(tl.int64)
-    at = tl.program_id(1) * ENTRIES + tl.arange(0, ENTRIES)
-    inside = at < output
-    w = tl.load(W + m * P + at_U + at, mask=inside, other=0.0)
+    at = tl.program_id(1) * C.ENTRIES + tl.arange(0, C.ENTRIES)
+    inside = at < counts.output
+    w = tl.load(stacked.W + m * counts.P + counts.at_U + at, mask=inside, other=0.0)
     if PEEK:
-        peek(peaks_W, m, w)
+        peek(buffers.peaks_W, m, w)
     else:
-        high, low = cut(w * scale_of_weights(peaks_W, m))
-        own = halves_W + m * 3 * K * WIDE + at // vocab * WIDE + at % vocab
+        high, low = cut(w * scale_of_weights(buffers, m))
+        size = counts.K * counts.WIDE
+        own = buffers.halves_W + m * 3 * size + at // counts.vocab * counts.WIDE + at % counts.vocab
         tl.store(own, high, mask=inside)
-        tl.store(own + K * WIDE, high, mask=inside)
-        tl.store(own + 2 * K * WIDE, low, mask=inside)
+        tl.store(own + size, high, mask=inside)
+        tl.store(own + 2 * size, low, mask=inside)
 
 
 @triton.jit
-def _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D: tl.constexpr):
+def _inputs(stacked, buffers, counts, m, r, u, C: tl.constexpr):
     """Return z [ROWS, D] of rows r, W_in [D, UNITS] of units u, and the input of the GELU, [ROWS, UNITS]."""
-    i = tl.arange(0, D)
-    rows = tl.load(z + m * by_z + r[:, None] * D + i[None, :], mask=(r < N)[:, None], other=0.0)
-    own = W + m * P + at_in
-    W_in = tl.load(own + i[:, None] * units + u[None, :], mask=(u < units)[None, :], other=0.0)
-    b_in = tl.load(own + D * units + u, mask=u < units, other=0.0)
+    i = tl.arange(0, C.D)
+    rows = tl.load(buffers.z + m * counts.by_z + cells_of(r, i, C.D), mask=(r < counts.N)[:, None], other=0.0)
+    own = stacked.W + m * counts.P + counts.at_in
+    W_in = tl.load(own + cells_of(i, u, counts.units), mask=(u < counts.units)[None, :], other=0.0)
+    b_in = tl.load(own + C.D * counts.units + u, mask=u < counts.units, other=0.0)
     return rows, W_in, product(rows, W_in) + b_in[None, :]
 
 
@@ -118,133 +131,125 @@ def _slope(x):
     return _below(x) + x * tl.exp(-0.5 * x * x) * 0.3989422804014327  # 1/√(2π)
 
 
-@triton.jit(do_not_specialize=["P", "at_in", "N", "ROOM", "by_z"])
-def activated(
-    W, z, halves_H, peaks_H, P, at_in, N, ROOM, units, by_z, K,
-    D: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, PEEK: tl.constexpr,
-):  # fmt: skip
+@triton.jit
+def activate(stacked, buffers, counts, C: tl.constexpr, PEEK: tl.constexpr):
     """Write GELU(z W_in + b_in) as halves (first, second, first) for ROWS contexts and UNITS units of one model.
 
     With PEEK, record the largest instead.
     """
-    m = tl.program_id(0).to(tl.int64)
-    r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    u = tl.program_id(2) * UNITS + tl.arange(0, UNITS)
-    _, _, x = _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D)
-    y, inside = x * _below(x), (r < N)[:, None] & (u < units)[None, :]
+    m, units, K = tl.program_id(0).to(tl.int64), counts.units, counts.K
+    r = tl.program_id(1) * C.ROWS + tl.arange(0, C.ROWS)
+    u = tl.program_id(2) * C.UNITS + tl.arange(0, C.UNITS)
+    _, _, x = _inputs(stacked, buffers, counts, m, r, u, C)
+    y, inside = x * _below(x), (r < counts.N)[:, None] & (u < units)[None, :]
     if PEEK:
-        peek(peaks_H, m, tl.max(tl.where(inside, tl.abs(y), 0.0), 1))
+        peek(buffers.peaks_H, m, tl.max(tl.where(inside, tl.abs(y), 0.0), 1))
     else:
-        scale = scale_of_units(peaks_H, m)
+        scale = scale_of_units(buffers, m)
         high, low = cut(y * scale)
-        row = (m * ROOM + r) * (3 * K)
-        own = halves_H + row[:, None] + u[None, :]
+        row = (m * counts.ROOM + r) * (3 * K)
+        own = buffers.halves_H + row[:, None] + u[None, :]
         tl.store(own, high, mask=inside)
         tl.store(own + K, low, mask=inside)
         tl.store(own + 2 * K, high, mask=inside)
         if tl.program_id(2) == 0:  # the unit that is always 1
-            one = (tl.zeros((ROWS,), tl.float32) + scale).to(tl.float16)
-            tl.store(halves_H + row + units, one, mask=r < N)
-            tl.store(halves_H + row + 2 * K + units, one, mask=r < N)
+            one = (tl.zeros((C.ROWS,), tl.float32) + scale).to(tl.float16)
+            tl.store(buffers.halves_H + row + units, one, mask=r < counts.N)
+            tl.store(buffers.halves_H + row + 2 * K + units, one, mask=r < counts.N)
 
 
 @triton.jit
-def _write_halves(high, low, at, inside, gradient, FINER: tl.constexpr):
-    """Write a gradient as halves. The second is multiplied by FINER, because it has products of its own."""
+def _write_gradient(buffers, at, inside, gradient, C: tl.constexpr):
+    """Write a gradient of logits as halves. The second is multiplied by FINER, because it has products of its own."""
     first = gradient.to(tl.float16)
-    tl.store(high + at, first, mask=inside)
-    tl.store(low + at, ((gradient - first.to(tl.float32)) * FINER).to(tl.float16), mask=inside)
+    tl.store(buffers.high + at, first, mask=inside)
+    tl.store(buffers.low + at, ((gradient - first.to(tl.float32)) * C.FINER).to(tl.float16), mask=inside)
 
 
-@triton.jit(do_not_specialize=["N", "ROOM", "vocab"])
-def chances(
-    logits, high, low, often, normers, peaks_H, peaks_W, N, ROOM, vocab, WIDE, of_G,
-    COLUMNS: tl.constexpr, FINER: tl.constexpr,
-):  # fmt: skip
+@triton.jit
+def _logits(buffers, counts, m, at, inside):
+    """Return logits; the products have them multiplied by the scales of units and weights."""
+    scale = scale_of_units(buffers, m) * scale_of_weights(buffers, m)
+    return tl.load(buffers.logits + at, mask=inside, other=0.0) / scale
+
+
+@triton.jit
+def find_chances(stacked, buffers, counts, C: tl.constexpr):
     """Write o p as halves, and log Σ exp logits, for one context of one model."""
     b, m = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    c = tl.arange(0, COLUMNS)
-    row, inside = (m * ROOM + b) * WIDE, c < WIDE  # and not ω, of which nobody knows that 16 divides it
-    x = tl.load(logits + row + c, mask=inside, other=0.0) / (scale_of_units(peaks_H, m) * scale_of_weights(peaks_W, m))
-    x = tl.where(c < vocab, x, float("-inf"))
+    c = tl.arange(0, C.COLUMNS)
+    row, inside = (m * counts.ROOM + b) * counts.WIDE, c < counts.WIDE  # WIDE, unlike ω, is a multiple of 16
+    x = tl.where(c < counts.vocab, _logits(buffers, counts, m, row + c, inside), float("-inf"))
     top = tl.max(x, 0)
     raised = tl.exp(x - top)
     total = tl.sum(raised, 0)
-    _write_halves(high, low, row + c, inside, raised * (tl.load(often + b) * of_G / total), FINER)
-    tl.store(normers + m * N + b, top + tl.log(total))
-
-
-@triton.jit(do_not_specialize=["N", "ROOM", "found"])
-def judged(
-    logits, high, low, rows, tokens, counts, often, normers, losses, peaks_H, peaks_W, N, ROOM, found, WIDE, of_G,
-    ENTRIES: tl.constexpr, FINER: tl.constexpr,
-):  # fmt: skip
-    """Write the losses −c log p of ENTRIES counts c that are not zero, and replace o p by o p − c."""
-    m = tl.program_id(0).to(tl.int64)
-    k = tl.program_id(1) * ENTRIES + tl.arange(0, ENTRIES)
-    inside = k < found
-    b = tl.load(rows + k, mask=inside, other=0)
-    count = tl.load(counts + k, mask=inside, other=0.0)
-    at = (m * ROOM + b) * WIDE + tl.load(tokens + k, mask=inside, other=0)
-    x = tl.load(logits + at, mask=inside, other=0.0) / (scale_of_units(peaks_H, m) * scale_of_weights(peaks_W, m))
-    certain = x - tl.load(normers + m * N + b, mask=inside, other=0.0)
-    often_b = tl.load(often + b, mask=inside, other=0.0)
-    tl.store(losses + m * found + k, -count * certain, mask=inside)
-    _write_halves(high, low, at, inside, (often_b * tl.exp(certain) - count) * of_G, FINER)
+    _write_gradient(buffers, row + c, inside, raised * (tl.load(buffers.often + b) * counts.of_G / total), C)
+    tl.store(buffers.normers + m * counts.N + b, top + tl.log(total))
 
 
 @triton.jit
-def _added(first, second, finer, at, inside, FINER: tl.constexpr):
+def judge_counts(stacked, buffers, counts, C: tl.constexpr):
+    """Write the losses −c log p of ROWS counts c that are not zero, and replace o p by o p − c."""
+    m = tl.program_id(0).to(tl.int64)
+    k = tl.program_id(1) * C.ROWS + tl.arange(0, C.ROWS)
+    inside = k < counts.counted
+    b = tl.load(buffers.rows + k, mask=inside, other=0)
+    count = tl.load(buffers.counts + k, mask=inside, other=0.0)
+    at = (m * counts.ROOM + b) * counts.WIDE + tl.load(buffers.tokens + k, mask=inside, other=0)
+    x = _logits(buffers, counts, m, at, inside)
+    certain = x - tl.load(buffers.normers + m * counts.N + b, mask=inside, other=0.0)
+    often = tl.load(buffers.often + b, mask=inside, other=0.0)
+    tl.store(buffers.losses + m * counts.counted + k, -count * certain, mask=inside)
+    _write_gradient(buffers, at, inside, (often * tl.exp(certain) - count) * counts.of_G, C)
+
+
+@triton.jit
+def _added(first, second, finer, at, inside, C: tl.constexpr):
     """Add up three products of halves."""
-    small = tl.load(second + at, mask=inside, other=0.0) + tl.load(finer, mask=inside, other=0.0) * (1.0 / FINER)
+    small = tl.load(second + at, mask=inside, other=0.0) + tl.load(finer, mask=inside, other=0.0) * (1.0 / C.FINER)
     return tl.load(first + at, mask=inside, other=0.0) + small
 
 
-@triton.jit(do_not_specialize=["P", "at_in", "N", "ROOM", "by_z", "tiles", "groups"])
-def units_back(
-    W, z, DH, DH_low, DZ, parts, peaks_W, P, at_in, N, ROOM, units, by_z, K, of_G, tiles, groups,
-    D: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, FINER: tl.constexpr, TRAINED: tl.constexpr,
-):  # fmt: skip
+@triton.jit
+def units_back(stacked, buffers, counts, C: tl.constexpr):
     """Write what ROWS contexts and UNITS units of one model add to the gradients of W_in, b_in and z."""
     m, tile, group = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
-    r, i, u = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, D), group * UNITS + tl.arange(0, UNITS)
-    rows, W_in, x = _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D)
-    row, inside = (m * ROOM + r)[:, None], (r < N)[:, None] & (u < units)[None, :]
+    r, i, u = tile * C.ROWS + tl.arange(0, C.ROWS), tl.arange(0, C.D), group * C.UNITS + tl.arange(0, C.UNITS)
+    N, units, K = counts.N, counts.units, counts.K
+    rows, W_in, x = _inputs(stacked, buffers, counts, m, r, u, C)
+    row, inside = (m * counts.ROOM + r)[:, None], (r < N)[:, None] & (u < units)[None, :]
     at = row * (2 * K) + u[None, :]
-    passed = _added(DH, DH + K, DH_low + row * K + u[None, :], at, inside, FINER)
-    passed /= of_G * scale_of_weights(peaks_W, m)
+    passed = _added(buffers.DH, buffers.DH + K, buffers.DH_low + row * K + u[None, :], at, inside, C)
+    passed /= counts.of_G * scale_of_weights(buffers, m)
     gradient = passed * _slope(x)
-    part = parts + (m * tiles + tile) * (D + 1) * units
-    tl.store(part + i[:, None] * units + u[None, :], product(tl.trans(rows), gradient), mask=(u < units)[None, :])
-    tl.store(part + D * units + u, tl.sum(gradient, 0), mask=u < units)
-    if TRAINED:
-        passed_on = DZ + ((m * groups + group) * N + r)[:, None] * D + i[None, :]
+    part = buffers.unit_parts + (m * tl.num_programs(1) + tile) * (C.D + 1) * units
+    tl.store(part + cells_of(i, u, units), product(tl.trans(rows), gradient), mask=(u < units)[None, :])
+    tl.store(part + C.D * units + u, tl.sum(gradient, 0), mask=u < units)
+    if C.TRAINED:
+        passed_on = buffers.DZ + ((m * counts.groups + group) * N + r)[:, None] * C.D + i[None, :]
         tl.store(passed_on, product(gradient, tl.trans(W_in)), mask=(r < N)[:, None])
 
 
-@triton.jit(do_not_specialize=["P", "M", "at_U", "output", "vocab", "cuts"])
-def output_back(
-    W, first, second, sizes, roots, at, DW, DW_low, peaks_H, P, M, at_U, output, vocab, WIDE, K, of_G, cuts,
-    ENTRIES: tl.constexpr, FINER: tl.constexpr, BETAS: tl.constexpr,
-):  # fmt: skip
+@triton.jit
+def update_unembedding(stacked, buffers, counts, C: tl.constexpr):
     """Update ENTRIES of W_U and b_U of one model from the products of halves of all cuts of the contexts."""
-    m = tl.program_id(0).to(tl.int64)
-    entry = tl.program_id(1) * ENTRIES + tl.arange(0, ENTRIES)
-    inside, cell = entry < output, entry // vocab * WIDE + entry % vocab
-    gradient = tl.zeros((ENTRIES,), tl.float32)
-    for piece in range(cuts):
-        own = (m * cuts + piece) * K * WIDE
-        gradient += _added(DW, DW + K * WIDE, DW_low + own + cell, 2 * own + cell, inside, FINER)
-    gradient /= of_G * scale_of_units(peaks_H, m)
-    _update(W, first, second, sizes, roots, at, M, m, m * P + at_U + entry, inside, gradient, BETAS)
+    m, size = tl.program_id(0).to(tl.int64), counts.K * counts.WIDE
+    entry = tl.program_id(1) * C.ENTRIES + tl.arange(0, C.ENTRIES)
+    inside, cell = entry < counts.output, entry // counts.vocab * counts.WIDE + entry % counts.vocab
+    gradient = tl.zeros((C.ENTRIES,), tl.float32)
+    for piece in range(counts.cuts):
+        own = (m * counts.cuts + piece) * size
+        gradient += _added(buffers.DW, buffers.DW + size, buffers.DW_low + own + cell, 2 * own + cell, inside, C)
+    gradient /= counts.of_G * scale_of_units(buffers, m)
+    trained = weights_of(stacked, counts.M, m, m * counts.P + counts.at_U)
+    adam(trained, entry, inside, gradient, C)
 
 
-@triton.jit(do_not_specialize=["P", "M", "begin", "tiles", "columns"])
-def sums(
-    W, first, second, sizes, roots, at, parts, P, M, begin, tiles, columns,
-    SOME: tl.constexpr, TILES: tl.constexpr, BETAS: tl.constexpr,
-):  # fmt: skip
-    """Update SOME of the weights from ``begin`` on with the sum of the parts of all tiles of contexts."""
+@triton.jit
+def update_from_parts(
+    stacked, parts, counts, begin, columns, tiles, C: tl.constexpr, SOME: tl.constexpr, TILES: tl.constexpr
+):
+    """Update SOME of the ``columns`` weights from ``begin`` on with the sum of the parts of all tiles of contexts."""
     m = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * SOME + tl.arange(0, SOME)
     gradient = tl.zeros((TILES, SOME), tl.float32)
@@ -252,132 +257,125 @@ def sums(
         t = start + tl.arange(0, TILES)
         inside = (t < tiles)[:, None] & (c < columns)[None, :]
         gradient += tl.load(parts + (m * tiles + t)[:, None] * columns + c[None, :], mask=inside, other=0.0)
-    _update(W, first, second, sizes, roots, at, M, m, m * P + begin + c, c < columns, tl.sum(gradient, 0), BETAS)
-
-
-@triton.jit(do_not_specialize=["N", "M", "found"])
-def means(losses, at, mean_losses, peaks_H, peaks_W, N, M, found, ENTRIES: tl.constexpr):
-    """Write the mean loss of one model, and reset its peaks for the next step."""
-    m = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros((ENTRIES,), tl.float32)
-    for start in range(0, found, ENTRIES):
-        k = start + tl.arange(0, ENTRIES)
-        loss += tl.load(losses + m * found + k, mask=k < found, other=0.0)
-    tl.store(mean_losses + tl.load(at) * M + m, tl.sum(loss, 0) / N)
-    tl.store(peaks_H + m, 0)
-    tl.store(peaks_W + m, 0)
+    trained = weights_of(stacked, counts.M, m, m * counts.P + begin)
+    adam(trained, c, c < columns, tl.sum(gradient, 0), C)
 
 
 @triton.jit
-def _stream(W_E, positions, ids, lengths, b, N, n, D: tl.constexpr, S: tl.constexpr):
+def average_losses(stacked, buffers, counts, C: tl.constexpr):
+    """Write the mean loss of one model, and reset its peaks for the next step."""
+    m = tl.program_id(0).to(tl.int64)
+    loss = tl.zeros((C.ENTRIES,), tl.float32)
+    for start in range(0, counts.counted, C.ENTRIES):
+        k = start + tl.arange(0, C.ENTRIES)
+        loss += tl.load(buffers.losses + m * counts.counted + k, mask=k < counts.counted, other=0.0)
+    tl.store(buffers.mean_losses + tl.load(stacked.at) * counts.M + m, tl.sum(loss, 0) / counts.N)
+    tl.store(buffers.peaks_H + m, 0)
+    tl.store(buffers.peaks_W + m, 0)
+
+
+@triton.jit
+def _stream(W_E, buffers, counts, b, C: tl.constexpr):
     """Return all vectors [T, S, D] of contexts b, the last ones [T, D], and their positions."""
-    s, i = tl.arange(0, S), tl.arange(0, D)
+    s, i, N, n = tl.arange(0, C.S), tl.arange(0, C.D), counts.N, counts.n
     inside = (b < N)[:, None] & (s < n)[None, :]
-    token = tl.load(ids + b[:, None] * n + s[None, :], mask=inside, other=0)
-    stream = tl.load(W_E + token[:, :, None] * D + i[None, None, :], mask=inside[:, :, None], other=0.0)
-    stream += tl.load(positions + s[:, None] * D + i[None, :], mask=(s < n)[:, None], other=0.0)[None, :, :]
-    last = tl.load(lengths + b, mask=b < N, other=1) - 1
+    token = tl.load(buffers.ids + cells_of(b, s, n), mask=inside, other=0)
+    stream = tl.load(W_E + token[:, :, None] * C.D + i[None, None, :], mask=inside[:, :, None], other=0.0)
+    stream += tl.load(buffers.positions + cells_of(s, i, C.D), mask=(s < n)[:, None], other=0.0)[None, :, :]
+    last = tl.load(buffers.lengths + b, mask=b < N, other=1) - 1
     is_last = (s[None, :] == last[:, None])[:, :, None]
     return stream, tl.sum(tl.where(is_last, stream, 0.0), 1), last
 
 
 @triton.jit
-def _average(own, stream, at_last, last, D: tl.constexpr, S: tl.constexpr):
+def _average(own, stream, at_last, last, C: tl.constexpr):
     """Return queries [T, D], directions, shares [T, S] and averages."""
-    s, i = tl.arange(0, S), tl.arange(0, D)
-    square = i[:, None] * D + i[None, :]
-    query = (product(at_last, tl.load(own + square)) + tl.load(own + D * D + i)[None, :]) * D**-0.5
-    direction = product(query, tl.trans(tl.load(own + D * D + D + square)))
+    s, i = tl.arange(0, C.S), tl.arange(0, C.D)
+    square = cells_of(i, i, C.D)
+    query = (product(at_last, tl.load(own + square)) + tl.load(own + C.D * C.D + i)[None, :]) * C.D**-0.5
+    direction = product(query, tl.trans(tl.load(own + C.D * C.D + C.D + square)))
     scores = tl.sum(stream * direction[:, None, :], 2)
     shares = softmax(scores, s[None, :] <= last[:, None])
     return query, direction, shares, tl.sum(shares[:, :, None] * stream, 1)
 
 
-@triton.jit(do_not_specialize=["P", "at_A", "N", "n"])
-def attended(
-    W, positions, ids, lengths, z, P, at_A, N, n,
-    D: tl.constexpr, S: tl.constexpr, T: tl.constexpr,
-):  # fmt: skip
+@triton.jit
+def average_contexts(stacked, buffers, counts, C: tl.constexpr):
     """Write z of T contexts."""
     m = tl.program_id(0).to(tl.int64)
-    b, i = tl.program_id(1) * T + tl.arange(0, T), tl.arange(0, D)
-    square, own, B = i[:, None] * D + i[None, :], W + m * P + at_A, D * D + D
-    stream, at_last, last = _stream(W + m * P, positions, ids, lengths, b, N, n, D, S)
-    _, _, _, average = _average(own, stream, at_last, last, D, S)
-    value = product(average, tl.load(own + 2 * B + square)) + tl.load(own + 2 * B + D * D + i)[None, :]
-    out = product(value, tl.load(own + 3 * B + square)) + tl.load(own + 3 * B + D * D + i)[None, :]
-    tl.store(z + (m * N + b)[:, None] * D + i[None, :], out, mask=(b < N)[:, None])
+    b, i = tl.program_id(1) * C.T + tl.arange(0, C.T), tl.arange(0, C.D)
+    square, own, B = cells_of(i, i, C.D), stacked.W + m * counts.P + counts.at_A, C.D * C.D + C.D
+    stream, at_last, last = _stream(stacked.W + m * counts.P, buffers, counts, b, C)
+    _, _, _, average = _average(own, stream, at_last, last, C)
+    value = product(average, tl.load(own + 2 * B + square)) + tl.load(own + 2 * B + C.D * C.D + i)[None, :]
+    out = product(value, tl.load(own + 3 * B + square)) + tl.load(own + 3 * B + C.D * C.D + i)[None, :]
+    tl.store(buffers.z + (m * counts.N + b)[:, None] * C.D + i[None, :], out, mask=(b < counts.N)[:, None])
 
 
 @triton.jit
-def _write_part(part, of_W, of_rows, square, i, D: tl.constexpr):
+def _write_part(part, of_W, of_rows, square, i, C: tl.constexpr):
     """Write the gradients of a matrix and of its bias, which is a sum over rows."""
     tl.store(part + square, of_W)
-    tl.store(part + D * D + i, tl.sum(of_rows, 0))
+    tl.store(part + C.D * C.D + i, tl.sum(of_rows, 0))
 
 
-@triton.jit(do_not_specialize=["P", "at_A", "N", "n", "tiles", "groups"])
-def attended_back(
-    W, positions, ids, lengths, DZ, DX, parts, P, at_A, N, n, tiles, groups,
-    D: tl.constexpr, S: tl.constexpr, T: tl.constexpr,
-):  # fmt: skip
+@triton.jit
+def average_contexts_back(stacked, buffers, counts, C: tl.constexpr):
     """Write what T contexts add to the gradients of the attention tensors, and the gradients of their vectors."""
-    m, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    b, s, i = tile * T + tl.arange(0, T), tl.arange(0, S), tl.arange(0, D)
-    square, own, B = i[:, None] * D + i[None, :], W + m * P + at_A, D * D + D
-    part = parts + (m * tiles + tile) * 4 * B
-    stream, at_last, last = _stream(W + m * P, positions, ids, lengths, b, N, n, D, S)
-    query, direction, shares, average = _average(own, stream, at_last, last, D, S)
+    m, tile, N, n = tl.program_id(0).to(tl.int64), tl.program_id(1), counts.N, counts.n
+    b, s, i = tile * C.T + tl.arange(0, C.T), tl.arange(0, C.S), tl.arange(0, C.D)
+    square, own, B = cells_of(i, i, C.D), stacked.W + m * counts.P + counts.at_A, C.D * C.D + C.D
+    part = buffers.attention_parts + (m * tl.num_programs(1) + tile) * 4 * B
+    stream, at_last, last = _stream(stacked.W + m * counts.P, buffers, counts, b, C)
+    query, direction, shares, average = _average(own, stream, at_last, last, C)
     W_V, W_O = tl.load(own + 2 * B + square), tl.load(own + 3 * B + square)
-    value = product(average, W_V) + tl.load(own + 2 * B + D * D + i)[None, :]
-    of_z = tl.zeros((T, D), tl.float32)
-    for start in range(0, groups, S):
+    value = product(average, W_V) + tl.load(own + 2 * B + C.D * C.D + i)[None, :]
+    of_z = tl.zeros((C.T, C.D), tl.float32)
+    for start in range(0, counts.groups, C.S):
         group = start + s
-        passed = DZ + ((m * groups + group)[:, None, None] * N + b[None, :, None]) * D + i[None, None, :]
-        inside = (group < groups)[:, None, None] & (b < N)[None, :, None]
-        of_z += tl.sum(tl.load(passed, mask=inside, other=0.0), 0)
-    _write_part(part + 3 * B, product(tl.trans(value), of_z), of_z, square, i, D)
+        passed = buffers.DZ + ((m * counts.groups + group)[:, None, None] * N + b[None, :, None]) * C.D
+        inside = (group < counts.groups)[:, None, None] & (b < N)[None, :, None]
+        of_z += tl.sum(tl.load(passed + i[None, None, :], mask=inside, other=0.0), 0)
+    _write_part(part + 3 * B, product(tl.trans(value), of_z), of_z, square, i, C)
     of_value = product(of_z, tl.trans(W_O))
-    _write_part(part + 2 * B, product(tl.trans(average), of_value), of_value, square, i, D)
+    _write_part(part + 2 * B, product(tl.trans(average), of_value), of_value, square, i, C)
     of_average = product(of_value, tl.trans(W_V))
     of_shares = tl.sum(stream * of_average[:, None, :], 2)
     of_scores = shares * (of_shares - tl.sum(shares * of_shares, 1)[:, None])
     of_direction = tl.sum(of_scores[:, :, None] * stream, 1)
-    _write_part(part + B, product(tl.trans(of_direction), query), 0.0 * query, square, i, D)
-    of_query = product(of_direction, tl.load(own + B + square)) * D**-0.5
-    _write_part(part, product(tl.trans(at_last), of_query), of_query, square, i, D)
+    _write_part(part + B, product(tl.trans(of_direction), query), 0.0 * query, square, i, C)
+    of_query = product(of_direction, tl.load(own + B + square)) * C.D**-0.5
+    _write_part(part, product(tl.trans(at_last), of_query), of_query, square, i, C)
     of_last = product(of_query, tl.trans(tl.load(own + square)))
     of_stream = shares[:, :, None] * of_average[:, None, :] + of_scores[:, :, None] * direction[:, None, :]
     of_stream += tl.where((s[None, :] == last[:, None])[:, :, None], of_last[:, None, :], 0.0)
     places = (m * N + b)[:, None, None] * n + s[None, :, None]
     there = (b < N)[:, None] & (s < n)[None, :]
-    tl.store(DX + places * D + i[None, None, :], of_stream, mask=there[:, :, None])
+    tl.store(buffers.DX + places * C.D + i[None, None, :], of_stream, mask=there[:, :, None])
 
 
-@triton.jit(do_not_specialize=["N", "n", "pieces"])
-def token_sums(DX, token_places, piece_starts, of_pieces, N, n, pieces, D: tl.constexpr, PIECE: tl.constexpr):
+@triton.jit
+def sum_pieces(stacked, buffers, counts, C: tl.constexpr):
     """Sum the gradients of one piece of the places of one token, for one model."""
     piece, m = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    i, k = tl.arange(0, D), tl.load(piece_starts + piece) + tl.arange(0, PIECE)
-    inside = k < tl.load(piece_starts + piece + 1)
-    place = tl.load(token_places + k, mask=inside, other=0)
-    passed = tl.load(DX + (m * N * n + place)[:, None] * D + i[None, :], mask=inside[:, None], other=0.0)
-    tl.store(of_pieces + (m * pieces + piece) * D + i, tl.sum(passed, 0))
+    i, k = tl.arange(0, C.D), tl.load(buffers.piece_starts + piece) + tl.arange(0, C.PIECE)
+    inside = k < tl.load(buffers.piece_starts + piece + 1)
+    place = tl.load(buffers.token_places + k, mask=inside, other=0)
+    passed = buffers.DX + (m * counts.N * counts.n + place)[:, None] * C.D + i[None, :]
+    total = tl.sum(tl.load(passed, mask=inside[:, None], other=0.0), 0)
+    tl.store(buffers.of_pieces + (m * counts.pieces + piece) * C.D + i, total)
 
 
-@triton.jit(do_not_specialize=["P", "M", "pieces", "vocab"])
-def embedding_back(
-    W, first, second, sizes, roots, at, of_pieces, token_pieces, P, M, pieces, vocab,
-    D: tl.constexpr, SOME: tl.constexpr, BETAS: tl.constexpr,
-):  # fmt: skip
-    """Update the embeddings of SOME tokens of one model from the sums of their pieces."""
-    m = tl.program_id(0).to(tl.int64)
-    token, i = tl.program_id(1) * SOME + tl.arange(0, SOME), tl.arange(0, D)
-    start = tl.load(token_pieces + token, mask=token < vocab, other=0)
-    stop = tl.load(token_pieces + token + 1, mask=token < vocab, other=0)
-    gradient = tl.zeros((SOME, D), tl.float32)
+@triton.jit
+def update_tokens(stacked, buffers, counts, C: tl.constexpr):
+    """Update the embeddings of T tokens of one model from the sums of their pieces."""
+    m, vocab = tl.program_id(0).to(tl.int64), counts.vocab
+    token, i = tl.program_id(1) * C.T + tl.arange(0, C.T), tl.arange(0, C.D)
+    start = tl.load(buffers.token_pieces + token, mask=token < vocab, other=0)
+    stop = tl.load(buffers.token_pieces + token + 1, mask=token < vocab, other=0)
+    gradient = tl.zeros((C.T, C.D), tl.float32)
     for k in range(tl.max(stop - start, 0)):
-        piece = of_pieces + (m * pieces + start + k)[:, None] * D + i[None, :]
+        piece = buffers.of_pieces + (m * counts.pieces + start + k)[:, None] * C.D + i[None, :]
         gradient += tl.load(piece, mask=(start + k < stop)[:, None], other=0.0)
-    cells, inside = m * P + token[:, None] * D + i[None, :], (token < vocab)[:, None] & (i < D)[None, :]
-    _update(W, first, second, sizes, roots, at, M, m, cells, inside, gradient, BETAS)
+    inside = (token < vocab)[:, None] & (i < C.D)[None, :]
+    adam(weights_of(stacked, counts.M, m, m * counts.P), cells_of(token, i, C.D), inside, gradient, C)

@@ -7,17 +7,16 @@ units, and 4.7 times as long for 512 (``python benchmarks/lab_kernels.py --devic
 """
 
 import math
-from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
-import triton
+from triton import cdiv
 
 from byheart.lab.fused import decoder_kernels as kernels
-from byheart.lab.fused.tiles import Betas, tile_side
+from byheart.lab.fused.tiles import Stacked, tile_side
 from byheart.lab.member import ANSWERS, State, Tensors
 from byheart.lab.models.madden import ATTENDED, MaddenDecoder
 from byheart.lab.models.parts import sinusoids
@@ -51,120 +50,96 @@ class DecoderStep:
 
     whole_batches = True
 
-    def __init__(
-        self,
-        model: MaddenDecoder,
-        data: Tensors,
-        state: State,
-        betas: tuple[float, float],
-    ) -> None:
-        self.trained = ATTENDED not in data
-        (self.M, P), D, m = state[0].shape, model.model_dim, model.hidden
-        self.N, self.attention = len(data[ANSWERS]), 4 * (D * D + D) if self.trained else 0
-        self.cuts = triton.cdiv(self.N, CUT)
-        at_in = self.attention + (model.vocab * D if self.trained else 0)
-        self.output = (m + 1) * model.vocab
-        self.known: dict[str, Any] = {
-            **dict(zip(("W", "first", "second"), state, strict=True)),
-            **{"M": self.M, "P": P, "N": self.N, "n": model.length, "units": m, "vocab": model.vocab, "D": D},
-            **{"at_A": model.vocab * D, "at_in": at_in, "at_U": at_in + (D + 1) * m, "output": self.output},
-            **{"K": _padded(m + 1), "WIDE": _padded(model.vocab)},
-            **{"ROOM": _padded(self.N, ALIGNMENT * self.cuts), "cuts": self.cuts, "TRAINED": self.trained},
-            **{"FINER": FINER},
-            **{"BETAS": Betas(*betas), "ROWS": ROWS, "UNITS": UNITS},
-            **{"groups": triton.cdiv(m, UNITS), "ENTRIES": ENTRIES},
-            **{"S": tile_side(model.length), "T": CONTEXTS, "PIECE": PIECE, "COLUMNS": tile_side(model.vocab)},
-            **_counted(data[ANSWERS]),
+    def __init__(self, model: MaddenDecoder, data: Tensors, state: State, betas: tuple[float, float]) -> None:
+        self.state, self.trained = state, ATTENDED not in data
+        (M, P), N, D, m, vocab = state[0].shape, len(data[ANSWERS]), model.model_dim, model.hidden, model.vocab
+        inputs = _count(data[ANSWERS])
+        if self.trained:
+            ids, lengths = (data[name].to(torch.int32) for name in ("tokens", "lengths"))
+            inputs |= {"ids": ids, "lengths": lengths} | _pieces(ids, lengths, vocab)
+            inputs["positions"] = sinusoids(model.length, D, state[0].device, torch.float32)
+        else:
+            inputs["z"] = data[ATTENDED]
+        at_in = model.attention_parameters if self.trained else 0
+        at_A, at_U, cuts = vocab * D, at_in + (D + 1) * m, cdiv(N, CUT)
+        layout = (m, vocab, (m + 1) * vocab, at_A, at_in, at_U)
+        K, WIDE, ROOM = _padded(m + 1), _padded(vocab), _padded(N, ALIGNMENT * cuts)
+        pieces, by_z = (len(inputs["piece_starts"]) - 1, N * D) if self.trained else (0, 0)
+        of_G = 2.0 ** math.floor(math.log2(MAX_GRADIENT / float(inputs["often"].max())))
+        more = (cuts, cdiv(m, UNITS), pieces, len(inputs["rows"]), by_z, of_G)
+        self.counts = kernels.DecoderCounts(M, P, N, model.length, *layout, K, WIDE, ROOM, *more)
+        tiles = (ROWS, UNITS, ENTRIES, tile_side(vocab), PIECE)
+        self.sides = kernels.DecoderSides(D, tile_side(model.length), CONTEXTS, *tiles, FINER, self.trained, *betas)
+        self.buffers = kernels.DecoderBuffers(**(self._allocate() | inputs))
+
+    def _allocate(self) -> Tensors:
+        """Allocate the buffers, with zeros where no kernel writes; unused names stand for one of the others."""
+        C, D, device = self.counts, self.sides.D, self.state[0].device
+        M, N, K, WIDE, ROOM, products = C.M, C.N, C.K, C.WIDE, C.ROOM, C.M * C.cuts
+        shapes: dict[str, tuple[int, ...]] = {"halves_H": (M, ROOM, 3 * K), "halves_W": (M, 3 * K, WIDE)}
+        shapes |= {"high": (M, ROOM, WIDE), "low": (M, ROOM, WIDE), "logits": (M, ROOM, WIDE)}
+        shapes |= {"DH": (M, ROOM, 2 * K), "DH_low": (M, ROOM, K)}
+        shapes |= {"DW": (products, 2 * K, WIDE), "DW_low": (products, K, WIDE)}
+        shapes |= {"normers": (M, N), "losses": (M, C.counted), "unit_parts": (M, cdiv(N, ROWS), (D + 1) * C.units)}
+        if self.trained:
+            shapes |= {"z": (M, N, D), "DX": (M, N, C.n, D), "DZ": (M, C.groups, N, D)}
+            shapes |= {"attention_parts": (M, cdiv(N, CONTEXTS), C.at_in - C.at_A), "of_pieces": (M, C.pieces, D)}
+        kinds = dict.fromkeys(kernels.HALVES, torch.float16) | dict.fromkeys(("peaks_H", "peaks_W"), torch.int32)
+        shapes |= {"peaks_H": (M,), "peaks_W": (M,)}
+        buffers = {
+            name: torch.zeros(s, dtype=kinds.get(name, torch.float32), device=device) for name, s in shapes.items()
         }
-        self.known |= self._room()
-        self.known["of_G"] = 2.0 ** math.floor(math.log2(MAX_GRADIENT / float(self.known["often"].max())))
-        self.known |= self._before(data, model.length) if self.trained else {"z": data[ATTENDED], "by_z": 0}
-
-    def _room(self) -> Tensors:
-        """Allocate the buffers between kernels and products; entries that are never written are zero."""
-        known, M, device = self.known, self.M, self.known["W"].device
-        K, WIDE, ROOM, pieces = known["K"], known["WIDE"], known["ROOM"], self.M * self.cuts
-        half: dict[str, tuple[int, ...]] = {"halves_H": (M, ROOM, 3 * K), "halves_W": (M, 3 * K, WIDE)}
-        half |= {"high": (M, ROOM, WIDE), "low": (M, ROOM, WIDE)}
-        full: dict[str, tuple[int, ...]] = {"logits": (M, ROOM, WIDE), "DH": (M, ROOM, 2 * K), "DH_low": (M, ROOM, K)}
-        full |= {"DW": (pieces, 2 * K, WIDE), "DW_low": (pieces, K, WIDE)}
-        full |= {"normers": (M, self.N), "losses": (M, known["found"])}
-        full |= {"unit_parts": (M, triton.cdiv(self.N, ROWS), (known["D"] + 1) * known["units"])}
-        buffers = {name: torch.zeros(shape, dtype=torch.float16, device=device) for name, shape in half.items()}
-        buffers |= {name: torch.zeros(shape, device=device) for name, shape in full.items()}
-        buffers |= {name: torch.zeros(M, dtype=torch.int32, device=device) for name in ("peaks_H", "peaks_W")}
-        return buffers | {"DZ": buffers["DH"]}  # not touched where nothing before is trained
-
-    def _before(self, data: Tensors, length: int) -> dict[str, Any]:
-        """Return the inputs and the buffers of the kernels for attention and embeddings."""
-        M, N, D, device = self.M, self.N, self.known["D"], self.known["W"].device
-        ids, lengths = (data[name].to(torch.int32) for name in ("tokens", "lengths"))
-        tables = _pieces(ids.cpu().numpy(), lengths.cpu().numpy(), self.known["vocab"])
-        buffers: dict[str, Any] = {name: torch.tensor(table, device=device) for name, table in tables.items()}
-        shapes: dict[str, tuple[int, ...]] = {"z": (M, N, D), "DX": (M, N, length, D)}
-        shapes |= {"DZ": (M, self.known["groups"], N, D)}
-        shapes |= {"attention_parts": (M, triton.cdiv(N, CONTEXTS), self.attention)}
-        pieces = len(tables["piece_starts"]) - 1
-        shapes |= {"of_pieces": (M, pieces, D)}
-        buffers |= {name: torch.empty(shape, device=device) for name, shape in shapes.items()}
-        buffers |= {"ids": ids, "lengths": lengths, "positions": sinusoids(length, D, device, torch.float32)}
-        return buffers | {"pieces": pieces, "by_z": N * D}
+        return dict.fromkeys(kernels.DecoderBuffers._fields, buffers["DH"]) | buffers
 
     def train(self, plan: Tensors, results: tuple[torch.Tensor, torch.Tensor]) -> None:
         """Take the step that the plan's ``at`` names, and write losses into ``results``; there are no accuracies."""
-        known = self.known | plan | {"mean_losses": results[0]}
-        self._forward(known)
-        self._back(known)
-        _launch(kernels.means, (self.M,), known)
+        stacked = Stacked(*self.state, *(plan[name] for name in ("sizes", "roots", "at")))
+        arguments = stacked, self.buffers._replace(mean_losses=results[0]), self.counts, self.sides
+        self._forward(arguments)
+        self._back(arguments)
+        kernels.average_losses[(self.counts.M,)](*arguments)
 
     def measure(self, places: torch.Tensor, members: Sequence[int]) -> None:
         """Return None: PyTorch's operations measure, so that reported results do not depend on these kernels."""
 
-    def _forward(self, known: dict[str, Any]) -> None:
+    def _forward(self, arguments: tuple[Any, ...]) -> None:
         """Compute the losses and the gradients of the logits."""
-        M, N = self.M, self.N
+        _, buffers, counts, _ = arguments
+        M, N = counts.M, counts.N
         if self.trained:
-            _launch(kernels.attended, (M, triton.cdiv(N, CONTEXTS)), known)
-        tiles = triton.cdiv(N, ROWS), triton.cdiv(known["units"], UNITS)
+            kernels.average_contexts[(M, cdiv(N, CONTEXTS))](*arguments)
         for peek in (True, False):
-            _launch(kernels.weights, (M, triton.cdiv(self.output, ENTRIES)), known, {"PEEK": peek})
-            _launch(kernels.activated, (M, *tiles), known, {"PEEK": peek})
-        _multiply(known["halves_H"], known["halves_W"], known["logits"])
-        _launch(kernels.chances, (N, M), known)
-        few = {"ENTRIES": ROWS}
-        _launch(kernels.judged, (M, triton.cdiv(known["found"], ROWS)), known, few, num_warps=1)
+            kernels.cut_weights[(M, cdiv(counts.output, ENTRIES))](*arguments, PEEK=peek)
+            kernels.activate[(M, cdiv(N, ROWS), counts.groups)](*arguments, PEEK=peek)
+        _multiply(buffers.halves_H, buffers.halves_W, buffers.logits)
+        kernels.find_chances[(N, M)](*arguments)
+        kernels.judge_counts[(M, cdiv(counts.counted, ROWS))](*arguments, num_warps=1)
 
-    def _back(self, known: dict[str, Any]) -> None:
+    def _back(self, arguments: tuple[Any, ...]) -> None:
         """Compute the gradients of all weights and update them."""
-        M, K, WIDE, tiles = self.M, known["K"], known["WIDE"], triton.cdiv(self.N, ROWS)
-        halves_W, high, low = known["halves_W"], known["high"], known["low"]
-        _multiply(high, halves_W[:, K:].mT, known["DH"])
-        _multiply(low, halves_W[:, :K].mT, known["DH_low"])
-        halves_H = known["halves_H"].view(M * self.cuts, -1, 3 * K)
-        high, low = (half.view(M * self.cuts, -1, WIDE) for half in (high, low))
-        _multiply(halves_H[:, :, : 2 * K].mT, high, known["DW"])
-        _multiply(halves_H[:, :, :K].mT, low, known["DW_low"])
-        own = {"parts": known["unit_parts"], "tiles": tiles, "begin": known["at_in"]}
-        own |= {"columns": known["unit_parts"].shape[-1]}
-        _launch(kernels.units_back, (M, tiles, known["groups"]), known, own)
-        _launch(kernels.output_back, (M, triton.cdiv(self.output, ENTRIES)), known)
+        _, buffers, counts, _ = arguments
+        M, N, K, cuts, tiles = counts.M, counts.N, counts.K, counts.cuts, cdiv(counts.N, ROWS)
+        halves_H, halves_W, high, low = (getattr(buffers, name) for name in kernels.HALVES)
+        _multiply(high, halves_W[:, K:].mT, buffers.DH)
+        _multiply(low, halves_W[:, :K].mT, buffers.DH_low)
+        halves_H, high, low = (half.view(M * cuts, -1, half.shape[-1]) for half in (halves_H, high, low))
+        _multiply(halves_H[:, :, : 2 * K].mT, high, buffers.DW)
+        _multiply(halves_H[:, :, :K].mT, low, buffers.DW_low)
+        kernels.units_back[(M, tiles, counts.groups)](*arguments)
+        kernels.update_unembedding[(M, cdiv(counts.output, ENTRIES))](*arguments)
         if self.trained:
-            self._back_to_embeddings(known)
-        _launch(kernels.sums, (M, triton.cdiv(own["columns"], SUMS["SOME"])), known, own | SUMS)
+            kernels.average_contexts_back[(M, cdiv(N, CONTEXTS))](*arguments)
+            kernels.sum_pieces[(counts.pieces, M)](*arguments)
+            kernels.update_tokens[(M, cdiv(counts.vocab, CONTEXTS))](*arguments)
+            self._update_from_parts(arguments, buffers.attention_parts, counts.at_A)
+        self._update_from_parts(arguments, buffers.unit_parts, counts.at_in)
 
-    def _back_to_embeddings(self, known: dict[str, Any]) -> None:
-        M, tiles = self.M, triton.cdiv(self.N, CONTEXTS)
-        own = {"parts": known["attention_parts"], "tiles": tiles, "begin": known["at_A"], "columns": self.attention}
-        _launch(kernels.attended_back, (M, tiles), known, own)
-        _launch(kernels.token_sums, (known["pieces"], M), known)
-        _launch(kernels.embedding_back, (M, triton.cdiv(known["vocab"], CONTEXTS)), known, {"SOME": CONTEXTS})
-        _launch(kernels.sums, (M, triton.cdiv(self.attention, SUMS["SOME"])), known, own | SUMS)
-
-
-def _launch(kernel: Any, grid: tuple[int, ...], *named: Mapping[str, Any], num_warps: int = 4) -> None:
-    """Launch a kernel with the arguments of its names; later mappings take precedence."""
-    values = ChainMap(*map(dict, reversed(named)))
-    kernel[grid](**{name: values[name] for name in kernel.arg_names}, num_warps=num_warps)
+    def _update_from_parts(self, arguments: tuple[Any, ...], parts: torch.Tensor, begin: int) -> None:
+        """Update the weights from ``begin`` on by the sums of parts [M, tiles, weights]."""
+        stacked, _, counts, sides = arguments
+        M, tiles, weights = parts.shape
+        grid = M, cdiv(weights, SUMS["SOME"])
+        kernels.update_from_parts[grid](stacked, parts, counts, begin, weights, tiles, sides, **SUMS)
 
 
 def _multiply(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
@@ -184,28 +159,23 @@ def _padded(size: int, multiple: int = ALIGNMENT) -> int:
     return -(-size // multiple) * multiple
 
 
-def _counted(answers: torch.Tensor) -> dict[str, Any]:
+def _count(answers: torch.Tensor) -> Tensors:
     """Return how often each context [N] occurs, and rows, tokens and values of the non-zero counts [N, ω]."""
     rows, tokens = answers.nonzero(as_tuple=True)
-    return {
-        "often": answers.sum(dim=-1).to(torch.float32),
-        "counts": answers[rows, tokens].to(torch.float32),
-        "rows": rows.to(torch.int32),
-        "tokens": tokens.to(torch.int32),
-        "found": len(rows),
-    }
+    often, counts = (values.to(torch.float32) for values in (answers.sum(dim=-1), answers[rows, tokens]))
+    return {"often": often, "counts": counts, "rows": rows.to(torch.int32), "tokens": tokens.to(torch.int32)}
 
 
-def _pieces(ids: np.ndarray, lengths: np.ndarray, vocab: int) -> dict[str, np.ndarray]:
+def _pieces(ids: torch.Tensor, lengths: torch.Tensor, vocab: int) -> Tensors:
     """Group the places of contexts [N, n] by token, divide each group into pieces, and index the pieces by token."""
-    places = np.flatnonzero(np.arange(ids.shape[1]) < lengths[:, None])
-    tokens = ids.ravel()[places]
+    places = np.flatnonzero(np.arange(ids.shape[1]) < lengths.cpu().numpy()[:, None])
+    tokens = ids.cpu().numpy().ravel()[places]
     order = np.argsort(tokens, kind="stable")
     firsts = np.searchsorted(tokens[order], np.arange(vocab + 1))
     of_token = [range(start, stop, PIECE) for start, stop in pairwise(firsts)]
-    buffers = {
+    tables = {
         "token_places": places[order],
-        "piece_starts": np.array([*(start for own in of_token for start in own), len(places)]),
+        "piece_starts": np.array([*(start for pieces in of_token for start in pieces), len(places)]),
         "token_pieces": np.cumsum([0, *map(len, of_token)]),
     }
-    return {name: table.astype(np.int32) for name, table in buffers.items()}
+    return {name: torch.tensor(table.astype(np.int32), device=ids.device) for name, table in tables.items()}

@@ -29,7 +29,17 @@ def tile_side(size: int) -> int:
 
 Trained = namedtuple("Trained", ("W", "first", "second", "size", "root"))
 """Pointers to weights and to both moments of Adam, and the factors of Adam's step: its size s and its root r."""
+Stacked = namedtuple("Stacked", ("W", "first", "second", "sizes", "roots", "at"))
+"""Weights and moments of M models [M, P]; sizes [steps, M] and roots [steps] of Adam's steps; ``at``: which step."""
 Betas = namedtuple("Betas", ("BETA1", "BETA2"))
+
+
+@triton.jit
+def weights_of(stacked, M, m, start):
+    """Return the weights of model m out of M from ``start`` on, to be updated at the present step."""
+    step = tl.load(stacked.at)
+    size, root = tl.load(stacked.sizes + step * M + m), tl.load(stacked.roots + step)
+    return Trained(stacked.W + start, stacked.first + start, stacked.second + start, size, root)
 
 
 @triton.jit

@@ -1,0 +1,55 @@
+"""Run scripts in forks of one process that has imported what they need, because importing it takes seconds."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SERVER = """
+import json, os, runpy, sys
+import matplotlib.figure, numba, torch
+import byheart.certificates, byheart.cli.main, byheart.compiler, byheart.constructions, byheart.lab
+
+for line in sys.stdin:
+    script, arguments, folder = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        for descriptor, name in ((1, "stdout"), (2, "stderr")):
+            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.argv = [script, *arguments]
+        sys.path.insert(0, os.path.dirname(script))
+        runpy.run_path(script, run_name="__main__")
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""A program that reads a script, its arguments and a folder per line, and prints the exit code of each run."""
+
+
+class ForkingServer:
+    """A process that runs each script in a fork of itself."""
+
+    def __init__(self) -> None:
+        single = os.environ | {"OMP_NUM_THREADS": "1"}  # threads do not survive a fork
+        command = [sys.executable, "-c", SERVER]
+        self.process = subprocess.Popen(command, env=single, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self, script: Path, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+        """Run a script in ``folder``, which receives its files ``stdout`` and ``stderr``."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps([str(script), arguments, str(folder)]) + "\n")
+        self.process.stdin.flush()
+        code = int(self.process.stdout.readline())
+        out, errors = ((folder / name).read_text(encoding="utf-8") for name in ("stdout", "stderr"))
+        return subprocess.CompletedProcess([str(script), *arguments], code, out, errors)
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        assert self.process.wait() == 0
+        assert self.process.stdout is not None
+        self.process.stdout.close()
