@@ -36,7 +36,7 @@ class SizeFlags:
     dim: int | None = None
     """d: dimension of the tokens if they are vectors instead of ids."""
     setting: Literal["next-token", "seq-to-seq"] = "next-token"
-    """What is memorized: one label per sequence, or one per token."""
+    """Memorize one label per sequence (next-token), or one per token (seq-to-seq)."""
     positions: bool = False
     """Allow networks with positional codes."""
 
@@ -63,7 +63,7 @@ class BoundsCommand:
     sizes: SizeFlags = field(default_factory=SizeFlags)
     letters: LetterFlags = field(default_factory=LetterFlags)
     hypotheses: bool = False
-    """Also list what every bound assumes, and whether that holds, as far as the sizes tell."""
+    """List the assumptions of every bound, and whether they hold, as far as the sizes tell."""
     construction: OwnConstructions = ()
     json: Json = False
 
@@ -109,7 +109,7 @@ class BoundsResult(Result):
     winners: "list[Crossover]"
     winners_in_all: "list[Crossover]"
     ranges: "dict[str, Range | None]"
-    """Where each construction is smaller than ``interpolate``."""
+    """Range of N in which each construction is smaller than ``interpolate``."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the size, the bounds and statements, the plans, and where each construction is smallest."""

@@ -28,7 +28,7 @@ class TaskResult(Result):
     file: Path
     task: "Task"
     note: str = ""
-    """What else there is to know about the task."""
+    """Remark below the table."""
     extra: Mapping[str, object] = field(default_factory=dict)
     """Further values for ``--json``."""
 
@@ -242,7 +242,7 @@ class Check:
     positions: bool = False
     """Check for networks with positional codes, for which order matters."""
     causal: bool = False
-    """With --theorem kim-2023: check for its causal form, in which a position does not see later tokens."""
+    """Check for the causal form of --theorem kim-2023, in which a position does not see later tokens."""
     construction: OwnConstructions = ()
     json: Json = False
 
