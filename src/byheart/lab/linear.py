@@ -48,8 +48,8 @@ class FittedLine:
     lack_of_fit: float | None
 
 
-def unsaturated(points: Points) -> list[tuple[float, float]]:
-    """Return the points at those x at which the mean is below :data:`SATURATED`.
+def unsaturated(points: Points, limit: float = SATURATED) -> list[tuple[float, float]]:
+    """Return the points at those x at which the mean is below ``limit``.
 
     >>> unsaturated([(1, 0.5), (2, 0.95), (2, 0.8), (3, 1.0)])
     [(1, 0.5), (2, 0.95), (2, 0.8)]
@@ -57,7 +57,7 @@ def unsaturated(points: Points) -> list[tuple[float, float]]:
     values: dict[float, list[float]] = {}
     for x, y in points:
         values.setdefault(x, []).append(y)
-    return [(x, y) for x, y in points if sum(values[x]) / len(values[x]) < SATURATED]
+    return [(x, y) for x, y in points if sum(values[x]) / len(values[x]) < limit]
 
 
 def line(points: Points, level: float = LEVEL) -> FittedLine | None:
