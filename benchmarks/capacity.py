@@ -57,7 +57,7 @@ def train(experiment: Experiment, device: str, time_limit: float | None, out: Pa
 
 def build(experiment: Experiment, out: Path) -> None:
     """The networks that stand beside the ladder, for every number of examples in it."""
-    from byheart.report.lab.beside import Labels, build_beside
+    from byheart.papers.capacity.beside import Labels, build_beside
 
     sizes = sorted({(rung.examples, rung.length, rung.vocab, rung.labels) for rung in experiment.configs})
     columns = ("N", "network", "parameters", "bits/parameter", "weight bits")

@@ -21,8 +21,10 @@ from byheart.bounds.dana_2025 import capacity
 from byheart.certificates import certify
 from byheart.constructions import build, dana_2025
 from byheart.lab.saving import Kept, kept
+from byheart.papers.dana_2025.dana_figures import held_figure
+from byheart.papers.dana_2025.held import held_of
 from byheart.papers.experiments import EXPERIMENTS
-from byheart.report.lab.held import draw_held, held_of
+from byheart.report.drawing import draw
 from byheart.tasks import NextToken
 
 Row = dict[str, float]
@@ -82,7 +84,7 @@ def main() -> None:
             writer.writeheader()
             writer.writerows(rows)
     if options.plot is not None:
-        draw_held(rows, options.plot)
+        draw(held_figure(rows), options.plot)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ import numpy as np
 
 from byheart.bounds.kim_moon_yun_2025 import needed, sufficient
 from byheart.errors import BadInput
+from byheart.exhibits import FAINT, INK, QUIET
 from byheart.report.figures import FigureLine, name_lines
-from byheart.report.style import FAINT, INK, QUIET, canvas, colours, save_picture
+from byheart.report.style import canvas, colours, save_picture
 
 BAR_COLOURS = {"compiled": "#b3123f", "stock": "#1f5fa8", "trained": "#8c8c8c", "quoted": "#ffffff"}
 FLOAT_BITS = 32

@@ -21,8 +21,9 @@ from byheart.certificates import Certificate
 from byheart.constructions import build, find
 from byheart.constructions.theorem import flags
 from byheart.errors import BadInput
+from byheart.exhibits import FAINT, INK, QUIET
 from byheart.networks import Account
-from byheart.report.style import FAINT, INK, QUIET, canvas, colours, save_picture
+from byheart.report.style import canvas, colours, save_picture
 from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq
 
 WIDTHS = (5, 8, 14, 26, 50, 98)

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,12 @@ import byheart
 from byheart.bounds.dana_2025 import capacity
 from byheart.certificates import read
 from byheart.cli.main import main as command
+from byheart.exhibits import Lead, Table
 from byheart.networks import load
+from byheart.papers.pages import results_page
+from byheart.report.drawing import draw
 from byheart.report.figures import PlanPoint, TaskPanel, draw_parameters, parameter_table
-from byheart.report.lab.shipped import shown
-from byheart.report.page import Checked, HtmlPage, Lead, Picture, Section, Table, html_of, picture_of, write_page
+from byheart.report.page import Checked, HtmlPage, Picture, Section, html_of, picture_of, write_page
 from byheart.report.parts import draw_parts, parts_of
 from byheart.sizes import Size
 
@@ -341,10 +344,11 @@ def from_the_lab(demo: Demo, title: str) -> Section:
     """A figure of results that come with Byheart."""
     name, out = "dana-2025-2", demo.folder / "lab"
     found = demo.run("lab", "plot", "--shipped", name, "-o", out)
-    page = shown(name)
+    page = results_page(name)
     trained_before = f"{found['rows']:,} models, trained earlier on a GPU as the paper trained its own"
     finding = f"{trained_before}, beside what it published and what is proved."
-    pictures: list[Picture] = [picture_of(drawing.draw, drawing.caption) for drawing in page.drawings[:1]]
+    figure = page.figures[0]
+    pictures: list[Picture] = [picture_of(partial(draw, figure.make()), figure.caption)]
     links = [("All figures and tables of this experiment", "lab/index.html")]
     return Section(title, finding, text=[page.lead.paper, *page.lead.findings], pictures=pictures, links=links)
 

@@ -13,8 +13,7 @@ import byheart
 from byheart.constructions import build, dana_2025
 from byheart.errors import BadInput
 from byheart.lens import planted_in_transformer_lens, to_transformer_lens
-from byheart.networks.softmax import SoftmaxNetwork, evaluate
-from byheart.networks.softmax.softmax_network import attention, embedded
+from byheart.networks.softmax import SoftmaxNetwork, attention, embedded, evaluate
 from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.tokenizers import Bytes
 
@@ -75,7 +74,7 @@ def test_tensors_are_kept() -> None:
     pytest.importorskip("transformer_lens")
     network = small()
     model = to_transformer_lens(network)
-    for name, tensor in network.weights().items():
+    for name, tensor in network.by_name().items():
         found = getattr(model, name).detach().numpy()
         np.testing.assert_array_equal(found.reshape(tensor.shape), 2 * tensor if name == "W_Q" else tensor)
     state = model.state_dict()

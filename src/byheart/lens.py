@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byheart.errors import BadInput, missing_package
-from byheart.networks.softmax.softmax_network import Floats, SoftmaxNetwork
+from byheart.networks.softmax import SoftmaxNetwork
+from byheart.tasks.arrays import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor

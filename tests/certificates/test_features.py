@@ -155,7 +155,7 @@ def test_dependent_features_are_not_proved_independent(case: str, square: bool) 
         network = heads(2, 4, 3, 0, spread=0.0)
     else:
         network = SoftmaxNetwork(
-            **{name: np.repeat(tensor[:1], 2, axis=0) for name, tensor in network.weights().items()}
+            **{name: np.repeat(tensor[:1], 2, axis=0) for name, tensor in network.by_name().items()}
         )
     few = slice(5 if square else 4)
     task = QueryTargets(contexts=task.contexts, queries=task.queries[few], targets=task.targets[few])
@@ -332,6 +332,6 @@ def test_too_few_examples_are_refused(examples: int) -> None:
 def test_networks_with_units_are_refused() -> None:
     """tanh(3·tanh q) and so on: no combination of the outputs is 0 for all values."""
     network = heads(2, 4, 3, 0)
-    tensors = network.weights() | {"W_in": np.ones((1, 2)), "b_in": np.zeros(2), "W_U": np.ones((2, 1))}
+    tensors = network.by_name() | {"W_in": np.ones((1, 2)), "b_in": np.zeros(2), "W_U": np.ones((2, 1))}
     with pytest.raises(BadInput):
         prove_out_of_reach(SoftmaxNetwork(**tensors), shared(6, 3, 4, 0))

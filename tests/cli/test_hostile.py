@@ -146,7 +146,8 @@ def test_certificates_of_other_types(network: Path, run: Run, fields: dict[str, 
     path = network / "certificate.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
     complaint = run("certify", "net", "--task", "t.npz", "--recheck").complaint
-    assert f"certificate.json: not a certificate ({next(iter(fields))}" in complaint or "expected is {}" in complaint
+    assert "certificate.json: not a certificate (" in complaint
+    assert next(iter(fields)) in complaint.partition("; ")[0]
 
 
 def test_a_certificate_three_thousand_deep(network: Path, run: Run) -> None:

@@ -18,7 +18,7 @@ import pytest
 from byheart.lab.rows import read_rows
 from byheart.papers import results
 from byheart.papers.experiments import EXPERIMENTS
-from byheart.report.lab.shipped import shown
+from byheart.papers.pages import results_page
 
 Run = Callable[..., Any]
 
@@ -198,15 +198,14 @@ def test_what_a_papers_figures_show_is_printed_in_numbers(here: Path, run: Run) 
 def test_everything_that_comes_with_byheart_is_drawn_by_one_command(
     here: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the figures go; that each of them can be drawn is for tests/report/test_shipped.py."""
+    """Where the figures go; that each of them can be drawn is for tests/papers/test_pages.py."""
 
     def blank(name: str) -> Any:
-        page = shown(name)
-        return replace(
-            page, drawings=[replace(each, draw=lambda path: path.write_text("<svg/>")) for each in page.drawings]
-        )
+        page = results_page(name)
+        return replace(page, figures=[replace(each, make=lambda: None) for each in page.figures])
 
-    monkeypatch.setattr("byheart.report.lab.shipped.shown", blank)
+    monkeypatch.setattr("byheart.papers.pages.results_page", blank)
+    monkeypatch.setattr("byheart.report.drawing.draw", lambda _, path: path.write_text("<svg/>"))
     drawn = run("lab", "plot", "--shipped", "all", "-o", "all", "--format", "svg", "--json").json
     assert drawn["missing"] == []
     assert {*drawn["absent"]} == {*EXPERIMENTS} - {*results.names()}
@@ -348,7 +347,7 @@ def test_figures_that_cannot_be_written_leave_no_folder(here: Path, run: Run, mo
         raise OSError(28, "No space left on device", str(path))
 
     run(*GO)
-    monkeypatch.setattr("byheart.report.lab.own.save_picture", full)
+    monkeypatch.setattr("byheart.report.drawing.save_picture", full)
     assert "No space left" in run("lab", "plot", "run", "-o", "deep/drawn").complaint
     assert not (here / "deep").exists()
 

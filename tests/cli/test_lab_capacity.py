@@ -66,7 +66,7 @@ def test_a_figure_that_a_table_does_not_allow_is_named_and_the_others_are_drawn(
     def refuse(*_: object) -> None:
         raise BadInput("too little")
 
-    monkeypatch.setattr("byheart.report.lab.menu.draw_capacity", refuse)
+    monkeypatch.setattr("byheart.papers.capacity.capacity_page.capacity_figure", refuse)
     assert LabPlot((Path("runs/capacity-own"),)).run() == 0
     assert "capacity is not drawn: too little" in said()
     assert "capacity is not drawn: too little" in Path("runs/capacity-own/figures/index.html").read_text()

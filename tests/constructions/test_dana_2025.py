@@ -359,7 +359,7 @@ def test_the_change_of_basis_by_hand() -> None:
     [fit] = fits(start, factor(np.array([[2.0, 2.0]])), asked, rng)
     network = fit.network
     assert fit.basis == 1
-    found = {name: tensor.item() for name, tensor in network.weights().items()}
+    found = {name: tensor.item() for name, tensor in network.by_name().items()}
     expected = {"W_Q": 20 / 3, "W_K": 28 / 3, "W_V": 4 / 3, "W_O": 0.75, "W_E": 0.75, "W_pos": 0.75, "W_U": 1.0}
     assert found == pytest.approx(expected)
     assert logits_of(network, tokens) == pytest.approx(np.array([[3.0]]))

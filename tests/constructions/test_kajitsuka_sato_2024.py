@@ -14,6 +14,7 @@ from byheart.certificates import certify
 from byheart.constructions import CONSTRUCTIONS, Built, build
 from byheart.constructions.kajitsuka_sato_2024 import RankSettings
 from byheart.errors import BadInput
+from byheart.networks.balls import precision
 from byheart.networks.exact import (
     Affine,
     Embedding,
@@ -25,7 +26,6 @@ from byheart.networks.exact import (
 )
 from byheart.networks.exact.enclose import enclose
 from byheart.networks.exact.evaluate import evaluate
-from byheart.networks.softmax.balls import precision
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
 
 from ..lies import perturbed_weight, shuffled_answers

@@ -16,7 +16,6 @@ from byheart import tasks
 from byheart.networks import load
 from byheart.networks.exact import exact_layers as exact
 from byheart.networks.exact.reference import evaluate as evaluate_exact
-from byheart.networks.trained.trained_network import check_inputs
 from byheart.networks.transformer.spec import Mixture, WindowAttention, expert_name
 from byheart.tasks.tokenizers import from_files
 
@@ -108,12 +107,12 @@ def _wrong_softmax(network: Any, task: Any) -> int:
 
 
 def _softmax(network: Any, task: Any, example: int, mpmath: Any) -> list[Any]:
-    """The outputs for one example, as the formulas of ``networks/softmax/softmax_network.py`` have them."""
+    """The outputs for one example, as the formulas of ``networks/softmax.py`` have them."""
 
     def exact(array: Array) -> Array:
         return np.vectorize(mpmath.mpf, otypes=[object])(array)
 
-    W = {name: exact(tensor) for name, tensor in network.weights().items()}
+    W = {name: exact(tensor) for name, tensor in network.by_name().items()}
     if network.W_E is None:
         x, q = exact(task.vectors[example]), exact(task.queries[example])
     else:
@@ -131,7 +130,7 @@ def _softmax(network: Any, task: Any, example: int, mpmath: Any) -> list[Any]:
 
 def _trained(network: Any, task: Any, example: int, mpmath: Any) -> list[Any]:
     """The outputs for one example, as the table of ``networks/trained/steps.py`` has them."""
-    check_inputs(network, (task.inputs, getattr(task, "queries", None)))
+    network.check_inputs((task.inputs, getattr(task, "queries", None)))
     if network.embedding is None:
         return outputs(network, task.vectors[example], task.queries[example])
     row = task.tokens[example]

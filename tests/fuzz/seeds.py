@@ -26,7 +26,7 @@ from byheart.compiler.rectangular.shelf import Shelf
 from byheart.constructions import Built, known
 from byheart.errors import BadInput
 from byheart.networks import load, save, weight_files
-from byheart.networks.softmax.softmax_network import softmax
+from byheart.networks.softmax import softmax
 from byheart.networks.trained import Inputs
 from byheart.networks.trained.evaluate import evaluate
 from byheart.networks.trained.gpt2 import shapes as gpt2_shapes

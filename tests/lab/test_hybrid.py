@@ -52,7 +52,7 @@ def test_a_construction_is_right_before_it_is_trained(task):
     batch = {name: tensor[None] for name, tensor in (member.examples | member.constants).items()}
     found = member.architecture.outputs(weights, batch)[0].numpy()
     np.testing.assert_allclose(found, evaluate(network, inputs(task)), rtol=1e-9, atol=1e-9)
-    assert member.architecture.parameters == sum(tensor.size for _, tensor in network.weights().items())
+    assert member.architecture.parameters == sum(tensor.size for _, tensor in network.by_name().items())
     assert trained(member).accuracy == 1
 
 
@@ -61,7 +61,7 @@ def test_training_goes_on_from_a_construction_and_moves_everything():
     network = built(task)
     outcome = trained(member_from(network, task, plan(20, 1e-6, batch=13), start="construction"))
     assert outcome.accuracy == 1
-    for name, tensor in network.weights().items():
+    for name, tensor in network.by_name().items():
         assert not np.array_equal(outcome.weights[name].numpy(), tensor)
 
 
@@ -70,9 +70,9 @@ def test_frozen_attention_stays_and_the_rest_is_drawn_anew_and_learns(task):
     network = built(task)
     training = plan(600, 3e-2, batch=len(task.answers))
     member = member_from(network, task, training, start="frozen-attention", seed=3)
-    assert member.frozen == ATTENTION & {name for name, _ in network.weights().items()}
+    assert member.frozen == ATTENTION & {name for name, _ in network.by_name().items()}
     outcome = trained(member)
-    for name, tensor in network.weights().items():
+    for name, tensor in network.by_name().items():
         same = np.array_equal(outcome.weights[name].numpy(), tensor)
         assert same == (name in ATTENTION)
     before = trained(member_from(network, task, plan(batch=len(task.answers)), start="frozen-attention", seed=3))

@@ -158,5 +158,5 @@ def test_what_is_no_experiment_is_refused():
         Experiment("mine", "smoke", (), groups, lambda configs, device, report: [])
     with pytest.raises(BadInput, match="mine: 1 configs are there twice"):
         Experiment("mine", "smoke", (ONE, ONE), groups, lambda configs, device, report: [])
-    with pytest.raises(BadInput, match="mine: 3 is no config"):
+    with pytest.raises(BadInput, match="mine: 3 is not a config"):
         Experiment("mine", "smoke", (3,), groups, lambda configs, device, report: [])

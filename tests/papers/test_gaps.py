@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
+from byheart.papers.dana_2025.dana_claims import claims, record, shipped_tables
 from byheart.papers.dana_2025.gaps import Gap, Gaps, gaps
 from byheart.papers.dana_2025.published import published
-from byheart.report.lab.record import claims, record, shipped
 
 POINTS = published("dana-2025-1")
 
@@ -64,7 +64,7 @@ def test_runs_that_diverged_are_left_out_and_nothing_published_is_refused() -> N
 
 def test_the_whole_paper_is_within_noise_of_what_comes_with_byheart() -> None:
     """Mean |gap| at most 0.008 over all points; what noise alone would make is of the same size."""
-    found, slopes, said = record(shipped())
+    found, slopes, said = record(shipped_tables())
     everything = found[-1]
     assert (len(found), len(everything.points)) == (13, 239)
     assert everything.mean_absolute < 0.008
@@ -81,5 +81,5 @@ def test_the_whole_paper_is_within_noise_of_what_comes_with_byheart() -> None:
 
 def test_claims_need_results_that_allow_them() -> None:
     assert claims({}) == []
-    assert claims({"dana-2025-6": shipped()["dana-2025-6"][:1]}) == []
-    assert len(claims({"dana-2025-6": shipped()["dana-2025-6"]})) == 1
+    assert claims({"dana-2025-6": shipped_tables()["dana-2025-6"][:1]}) == []
+    assert len(claims({"dana-2025-6": shipped_tables()["dana-2025-6"]})) == 1

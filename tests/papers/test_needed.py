@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from byheart.papers.mahdavi_2024.needed import NeededSize, examples_each, first_at, needed, needed_line, same_step
+from byheart.papers.mahdavi_2024.mahdavi_claims import (
+    NeededSize,
+    examples_per_unit,
+    first_at,
+    needed,
+    needed_line,
+    same_step,
+)
 
 HEADS = (1, 5, 10, 20, 30, 40, 50, 60)
 
@@ -43,7 +50,7 @@ def test_what_was_planted_is_found() -> None:
     through = needed_line(found)
     assert through is not None
     assert through.points == 6
-    more = examples_each(through)
+    more = examples_per_unit(through)
     assert more is not None
     assert more.value == pytest.approx(500 / 0.9, rel=0.02)
     assert more.low < more.value < more.high
@@ -77,6 +84,6 @@ def test_means_have_intervals_over_seeds() -> None:
 def test_what_does_not_grow_takes_no_head_more() -> None:
     found = [NeededSize(N, (3.0 + by, 3.0 - by), 2) for N, by in ((10, 0.1), (20, 0.3), (30, 0.2))]
     through = needed_line(found)
-    assert through is None or examples_each(through) is None
+    assert through is None or examples_per_unit(through) is None
     assert needed_line(found[:2]) is None, "two numbers of examples are no line"
     assert needed([{"answers": "labels", "best_accuracy": 0.5}], "heads") == []

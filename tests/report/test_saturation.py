@@ -8,7 +8,7 @@ import pytest
 
 from byheart.constructions import build, dana_2025, mahdavi_2024
 from byheart.errors import BadInput
-from byheart.networks.softmax import SoftmaxNetwork, softmax_network
+from byheart.networks.softmax import SoftmaxNetwork, attention, embedded
 from byheart.report import saturation as module
 from byheart.report.saturation import Saturation, caption, draw_saturation, saturation_of
 from byheart.tasks import QueryTargets, random_next_token, random_queries
@@ -56,7 +56,7 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     inputs = rng.standard_normal((7, 5, 2)), rng.standard_normal((7, 2))
     whole = saturation_of(two_heads(), inputs)
-    monkeypatch.setattr(module, "CHUNK", 1)
+    monkeypatch.setattr(module, "MAX_ENTRIES", 1)
     one_by_one = saturation_of(two_heads(), inputs)
     np.testing.assert_allclose(one_by_one.largest, whole.largest, rtol=1e-14)
     np.testing.assert_array_equal(one_by_one.token, whole.token)
@@ -108,7 +108,7 @@ def test_networks_of_tokens() -> None:
     built = build("dana-2025", task, settings=dana_2025.DanaSettings(model_dim=4)).network
     assert isinstance(built, SoftmaxNetwork)
     found = saturation_of(built, (task.tokens, None))
-    weights = softmax_network.attention(built, *softmax_network.embedded(built, (task.tokens, None)))
+    weights = attention(built, *embedded(built, (task.tokens, None)))
     np.testing.assert_allclose(found.largest, weights.max(axis=2).T, rtol=1e-14)
     assert found.largest.shape == (9, 40)
     assert found.largest.min() >= 1 / 4
@@ -173,7 +173,7 @@ def test_refusals() -> None:
     contexts = np.array([CONTEXT] * 3)
     with pytest.raises(BadInput, match="the network reads contexts and queries; the task has token ids"):
         saturation_of(two_heads(), (np.zeros((3, 2), np.int64), None))
-    with pytest.raises(BadInput, match="the vectors have dimension 1; the network reads 2"):
+    with pytest.raises(BadInput, match=r"\[3, 2, 1\].* dimension 2"):
         saturation_of(two_heads(), (contexts[:, :, :1], QUERIES))
     with pytest.raises(BadInput, match="there are no examples; expected at least one"):
         saturation_of(two_heads(), (contexts[:0], QUERIES[:0]))

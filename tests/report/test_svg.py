@@ -3,8 +3,7 @@
 import pytest
 
 from byheart.errors import BadInput
-from byheart.report.lab.series import RAMP, colours
-from byheart.report.style import FAINT, INK, QUIET
+from byheart.exhibits import FAINT, INK, QUIET, RAMP, colours
 from byheart.report.svg import in_the_dark, inline, palette
 
 SVG = (

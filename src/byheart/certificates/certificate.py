@@ -2,16 +2,14 @@
 
 import json
 import platform
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
-from reprlib import repr as shortened
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
 
 from byheart.certificates.counting import Count, at_a_glance
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
+from byheart.files.decoding import decode
 from byheart.files.untrusted import read_json
 from byheart.files.writing import check_file, new_file
 from byheart.versions import installed_version
@@ -20,9 +18,6 @@ FORMAT = "byheart-certificate-1"
 FILE = "certificate.json"
 MOST_BYTES = 1 << 20
 """A certificate has one or two thousand; one that names answers, some hundred thousand at most."""
-
-_PARTS: dict[str, type[Counterexample] | type[Count]] = {"counterexample": Counterexample, "count": Count}
-"""Fields that are objects themselves."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,36 +162,11 @@ def read(path: Path) -> Certificate:
         given = read_json(path, max_bytes=MOST_BYTES)
         if given.get("format") != FORMAT:
             raise BadInput(f"format is not {FORMAT!r}")
-        _check_types(Certificate, given)
-        for name, kind in _PARTS.items():
-            if given.get(name) is not None:
-                _check_types(kind, given[name])
-                given[name] = kind(**given[name])
-        return Certificate(**given)
+        return decode(Certificate, given, "")
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; certify the network first") from None
     except (BadInput, OSError) as error:
         raise BadInput(f"{path}: not a certificate ({error})") from error
-
-
-def _check_types(kind: type, given: dict[str, Any]) -> None:
-    """BadInput unless these are the fields of ``kind``, all that it needs, and each of its type."""
-    known, hints = {field.name: field for field in fields(kind)}, get_type_hints(kind)
-    for name, field in known.items():
-        if name not in given and field.default is MISSING:
-            raise BadInput(f"{name} is missing")
-    for name, value in given.items():
-        if name not in known or type(value) not in _stored(hints[name]):
-            raise BadInput(f"{name} is {shortened(value)}")
-        if name == "versions" and not all(isinstance(version, str) for version in value.values()):
-            raise BadInput("versions are not texts")
-
-
-def _stored(hint: Any) -> set[type]:
-    """The types that JSON has for a field of this type: a whole number may stand for a float, true for none."""
-    stored: dict[Any, set[type]] = {float: {int, float}, Counterexample: {dict}, Count: {dict}}
-    either = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    return {kind for one in either for kind in stored.get(one, {get_origin(one) or one})}
 
 
 def versions(*packages: str) -> dict[str, str]:

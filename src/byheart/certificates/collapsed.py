@@ -78,9 +78,9 @@ def _exact(network: ExactNetwork, plain: ExactNetwork, sequences: Inputs) -> Ver
 
 def _enclosed(network: ExactNetwork, plain: ExactNetwork, sequences: Inputs) -> Verdict:
     """Softmax attention: the balls around the Transformer's outputs, narrow, and around the plain network's numbers."""
+    from byheart.networks.balls import precision
     from byheart.networks.exact.enclose import enclose
     from byheart.networks.exact.evaluate import evaluate
-    from byheart.networks.softmax.balls import precision
 
     start = time.perf_counter()
     numbers = evaluate(plain, sequences).reshape(len(sequences), -1)

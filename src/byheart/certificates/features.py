@@ -1,7 +1,7 @@
 """How far attention goes before its values are chosen: ranks proved, and targets proved out of reach.
 
 Let Φ ∈ R^{N×F} be the features of a softmax network on queries: its outputs are Φ V, with V the values. All of Φ is
-enclosed in balls, from the saved weights (:func:`~byheart.networks.softmax.balls.enclose_features`).
+enclosed in balls, from the saved weights (:func:`enclose_features`).
 
 **Rank.** If ‖I − Φ R‖ < 1 for some matrix R, then Φ R is regular and Φ has rank N: any targets can be reached. Φ are
 the heads' averages; or, with a context that all share and that has rank n (exactly), their weights, as E W_V is then
@@ -24,12 +24,36 @@ from numpy.typing import NDArray
 from byheart.certificates.judges.softmax import MOST_BITS, inputs_of
 from byheart.certificates.verdict import doubling
 from byheart.errors import BadInput
-from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.softmax.balls import Ball, Matrix, enclose_features, matrix, precision, stacked
+from byheart.networks.balls import Ball, Matrix, averages, matrix, precision, softmax, stacked
+from byheart.networks.softmax import Inputs, SoftmaxNetwork
 from byheart.tasks import QueryTargets, QueryTask, Task
 from byheart.tasks.ranks import context_ranks
 
 FEWEST_BITS = 64
+
+
+def enclose_features(network: SoftmaxNetwork, inputs: Inputs, *, bits: int, by_weights: bool) -> Matrix:
+    """Return the vectors that the values of a network on queries are multiplied with, one row per example, as balls.
+
+    These are the heads' averages, H·d columns, which W_V is multiplied with. With a context that all examples share,
+    they are the heads' weights if ``by_weights``, which E W_V is multiplied with, H(n − 1) + 1 columns: as every head's
+    weights sum to one, the last of them is left out in all heads but the first, which spans the same.
+    """
+    network.check_inputs(inputs)
+    contexts, queries = inputs
+    assert queries is not None
+    with precision(bits):
+        asking = matrix(queries)
+        heads = [asking * matrix(Q) * matrix(K).transpose() for Q, K in zip(network.W_Q, network.W_K, strict=True)]
+        if by_weights:
+            shared = matrix(contexts[0]).transpose()
+            first, *rest = ([softmax(row) for row in (directions * shared).table()] for directions in heads)
+            return stacked([[*row, *(x for table in rest for x in table[i][:-1])] for i, row in enumerate(first)])
+        tables = [directions.table() for directions in heads]
+        rows = []
+        for example, context in enumerate(map(matrix, contexts)):
+            rows.append(averages(stacked([table[example] for table in tables]), context, context).entries())
+        return stacked(rows)
 
 
 @dataclass(frozen=True)
@@ -78,8 +102,8 @@ def prove_rank(network: SoftmaxNetwork, task: QueryTask, *, most_bits: int = MOS
     """
     _check(network)
     inputs = inputs_of(task)
-    averages = not task.shared or len(task.queries) == 1 or context_ranks(task.contexts).ranks[0] < task.size.length
-    features = enclose_features(network, inputs, bits=FEWEST_BITS, averages=averages)
+    full = task.shared and len(task.queries) > 1 and context_ranks(task.contexts).ranks[0] >= task.size.length
+    features = enclose_features(network, inputs, bits=FEWEST_BITS, by_weights=full)
     rows, columns = features.nrows(), features.ncols()
     if rows > columns:
         return None
@@ -88,7 +112,7 @@ def prove_rank(network: SoftmaxNetwork, task: QueryTask, *, most_bits: int = MOS
         if inverse is not None and _close_to_one(features * matrix(inverse)):
             return FullRank(rows, FEWEST_BITS, "approximate inverse")
     for bits in doubling(2 * FEWEST_BITS, most_bits) if rows == columns else ():
-        more = enclose_features(network, inputs, bits=bits, averages=averages)
+        more = enclose_features(network, inputs, bits=bits, by_weights=full)
         if _solved(more, [1.0] * rows, bits) is not None:
             return FullRank(rows, bits, "regular")
     return None
@@ -107,7 +131,7 @@ def prove_out_of_reach(network: SoftmaxNetwork, task: QueryTargets, *, most_bits
     vectors, queries = inputs_of(task)
     assert queries is not None
     for bits in doubling(2 * FEWEST_BITS, most_bits):
-        features = enclose_features(network, (vectors[:few], queries[:few]), bits=bits, averages=False)
+        features = enclose_features(network, (vectors[:few], queries[:few]), bits=bits, by_weights=True)
         with precision(bits):
             rows = features.table()
             combination = _solved(stacked(rows[:columns]).transpose(), [-x for x in rows[columns]], bits)

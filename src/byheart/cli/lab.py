@@ -76,7 +76,7 @@ class ShowRun:
     metric: tuple[str, ...] = ()
     """Metrics to show (default: all)."""
     csv: Path | None = None
-    """Also write all rows, not averaged, into this CSV file."""
+    """CSV file into which all rows, not averaged, are also written."""
     json: Json = False
 
     def run(self) -> ShowResult:
@@ -157,7 +157,7 @@ class Compare:
     shipped: bool = False
     """Instead of folders: compare the results that come with Byheart with what their papers published."""
     paper: Paper | None = None
-    """With --shipped: the results of this paper only."""
+    """Compare the results of this paper only, with --shipped."""
     metric: str | None = None
     """Metric to compare (default: accuracy if all runs have it)."""
     json: Json = False

@@ -14,8 +14,8 @@ from byheart.errors import BadInput
 if TYPE_CHECKING:
     from byheart.lab.experiment import Experiment
     from byheart.lab.runs import Run
+    from byheart.papers.capacity.beside import Beside
     from byheart.papers.capacity.ladder import CapacityEstimate, Rung
-    from byheart.report.lab.beside import Beside
 
 CAPACITY = about(
     "Train a ladder of GPTs on random labels: how many bits per parameter they hold, with intervals over seeds.",
@@ -60,8 +60,8 @@ class LabCapacity:
     def run(self) -> int:
         """Train, build, print, draw; exit code 1 if networks failed."""
         from byheart.lab.runs import Run
+        from byheart.papers.capacity.beside import build_beside, labels_of
         from byheart.papers.capacity.ladder import plateaus
-        from byheart.report.lab.beside import build_beside, labels_of
         from byheart.report.style import check_picture
 
         if self.plot is not None:
@@ -75,9 +75,10 @@ class LabCapacity:
         with steps("building", quiet=self.json) as report:
             beside = [] if self.alone else build_beside(labels_of(run.table), report)
         if self.plot is not None and best:
-            from byheart.report.lab import draw_capacity
+            from byheart.papers.capacity.capacity_figures import capacity_figure
+            from byheart.report.drawing import draw
 
-            draw_capacity(run.table, self.plot, beside)
+            draw(capacity_figure(run.table, beside), self.plot)
         self._say(run, best, beside)
         return NOT_TRUE if run.failed or not best else DONE
 

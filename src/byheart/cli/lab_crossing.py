@@ -1,22 +1,21 @@
-"""``byheart lab crossing``: where the probability of success is one half."""
+"""``byheart lab crossing``: find where the probability of success is one half."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from byheart.cli.lab_output import literal, report_half_lines, setting
+from byheart.cli.lab_output import report_half_lines, setting
 from byheart.cli.menu import about
 from byheart.cli.options import Json, Positional
-from byheart.cli.output import DONE
-from byheart.cli.result import console, number, print_json, table
+from byheart.cli.result import Block, Cell, Result, Table
 from byheart.errors import BadInput
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # torch is slow to import
     from byheart.lab.crossing import CrossingEstimate
 
 CROSSING = about(
-    "Where along a setting the probability of success crosses one half, with an interval, from a run's results.",
+    "Find where along a setting the probability of success crosses one half, with an interval, from a run's results.",
     "byheart lab crossing --shipped mahdavi-2024-classification-heads-fixed --along heads --metric best_accuracy "
     "--at-least 0.95 --rising",
 )
@@ -24,46 +23,41 @@ CROSSING = about(
 
 @dataclass(frozen=True)
 class LabCrossing:
-    """Where success crosses one half: capacity, read off the results of many tries."""
+    """Find where success crosses one half: a capacity from the results of many tries."""
 
     along: str
-    """The setting along which success is lost, or gained: heads, examples, …"""
+    """Setting along which success is lost or gained: heads, examples, …"""
     folder: Positional[Path | None] = None
     """Folder of a run."""
     shipped: str | None = None
-    """Instead of a folder: results that come with Byheart, by the experiment's name."""
+    """Instead of a folder: results that come with Byheart, by the name of the experiment."""
     metric: str = "accuracy"
-    """What a try is judged by. One without a number has failed."""
+    """Metric that decides success. A try without a number has failed."""
     at_least: float = 1.0
-    """From where on a try has succeeded."""
+    """Smallest value of the metric for success."""
     by: tuple[str, ...] = ()
-    """A line for each choice of these settings; if not given, of all others that vary, the seed aside."""
+    """Settings to keep apart, one line per choice (default: all others that vary, except the seed)."""
     rising: bool = False
-    """Success is gained as the setting grows, not lost."""
+    """Success is gained, not lost, as the setting grows."""
     log: bool = False
-    """The setting is counted on a logarithmic scale."""
+    """Fit on a logarithmic scale of the setting."""
     level: float = 0.95
-    """Of the interval."""
+    """Confidence level of the interval."""
     json: Json = False
 
-    def run(self) -> int:
-        """Read, fit, print."""
+    def run(self) -> "CrossingsResult":
+        """Read the table and fit a crossing for each choice of settings."""
         from byheart.lab.crossing import crossings
 
         rows, settings = self._table()
         by = self.by or tuple(name for name in settings if name not in (self.along, "seed") and _varies(rows, name))
-        scale = "log" if self.log else "linear"
-        how: dict[str, Any] = {"rising": self.rising, "scale": scale, "level": self.level}
-        found = crossings(rows, self.along, by, self.metric, at_least=self.at_least, **how)
-        if self.json:
-            told = {"along": self.along, "metric": self.metric, "at_least": self.at_least}
-            print_json({**told, "crossings": [asdict(one) for one in found]})
-            return DONE
-        console().print(self._shown(found, by))
-        return DONE
+        scale: Literal["linear", "log"] = "log" if self.log else "linear"
+        options: dict[str, Any] = {"rising": self.rising, "scale": scale, "level": self.level}
+        estimates = crossings(rows, self.along, by, self.metric, at_least=self.at_least, **options)
+        return CrossingsResult(self, self.along, self.metric, self.at_least, estimates)
 
     def _table(self) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
-        """Rows, and which of their columns are settings."""
+        """Return rows, and the names of the columns that are settings."""
         if (self.folder is None) == (self.shipped is None):
             raise BadInput("expected either the folder of a run or --shipped NAME")
         if self.shipped is not None:
@@ -77,21 +71,34 @@ class LabCrossing:
         report_half_lines(self.folder)
         return run.table, [*next(iter(run.configs.values()))]
 
-    def _shown(self, found: "Sequence[CrossingEstimate]", by: Sequence[str]) -> Any:
+
+@dataclass(frozen=True)
+class CrossingsResult(Result):
+    """Crossings ``along`` one setting, one for each choice of other settings."""
+
+    command: LabCrossing
+    along: str
+    metric: str
+    at_least: float
+    crossings: "list[CrossingEstimate]"
+
+    def rows(self) -> Iterator[Block]:
+        """Yield a table of crossings."""
         title = f"{self.along} at which {self.metric} ≥ {self.at_least:g} has probability ½"
-        level = f">{100 * self.level:g} % interval"
-        rows = table(title, *(f">{name}" for name in literal(*by)), ">tries", f">{literal(self.along)[0]}", level, "")
-        for one in found:
-            where = one.crossing
-            ends = f"{_end(where.low, '−∞')} to {_end(where.high, '∞')}"
-            told = "" if where.status == "found" else where.status
-            place = "–" if where.x is None else f"{where.x:.4g}"
-            rows.add_row(*literal(*map(setting, one.settings.values())), number(one.tries), place, ends, told)
-        return rows
+        settings = self.command.by or [*self.crossings[0].settings]
+        names = [f">{name}" for name in (*settings, "tries", self.along, f"{100 * self.command.level:g} % interval")]
+        yield Table(title, [*names, ""], [_cells(estimate) for estimate in self.crossings])
 
 
-def _end(value: float | None, beyond: str) -> str:
-    return beyond if value is None else f"{value:.4g}"
+def _cells(estimate: "CrossingEstimate") -> list[Cell]:
+    crossing = estimate.crossing
+    interval = f"{_end(crossing.low, '−∞')} to {_end(crossing.high, '∞')}"
+    remark = "" if crossing.status == "found" else crossing.status
+    return [*map(setting, estimate.settings.values()), estimate.tries, _end(crossing.x, "–"), interval, remark]
+
+
+def _end(value: float | None, missing: str) -> str:
+    return missing if value is None else f"{value:.4g}"
 
 
 def _varies(rows: Sequence[Mapping[str, Any]], name: str) -> bool:

@@ -1,17 +1,16 @@
-"""``byheart lab list``: what can be run, what was run, and how long it took."""
+"""``byheart lab list``: list experiments, shipped results, measured times and runs."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from byheart.cli.lab_output import Scale, literal, state
+from byheart.cli.lab_output import SCALES, Scale, state
 from byheart.cli.menu import about
 from byheart.cli.options import Json, Positional
-from byheart.cli.output import DONE
-from byheart.cli.result import console, number, print_json, table
+from byheart.cli.result import Block, Cell, Result, Table, dim, number
 
-if TYPE_CHECKING:
-    from byheart.lab.runs import Run
+if TYPE_CHECKING:  # torch is slow to import
     from byheart.papers.timings import Timing
 
 TIMES: "dict[str, tuple[str, Scale]]" = {
@@ -21,109 +20,105 @@ TIMES: "dict[str, tuple[str, Scale]]" = {
     "two_cores_smoke_seconds": ("2 cores", "smoke"),
 }
 """Columns of seconds: machine, as :mod:`byheart.papers.timings` calls it, and scale."""
+COUNTS = ("done", "failed", "models")
+"""Columns of numbers in the table of runs."""
 TITLE = "experiments: models at each scale, how much of the paper's comes with Byheart, seconds"
 NOTE = """seconds: wall time on one H200; processor time of one thread on a CPU of 2 cores; ≈ marks an estimate from the
 model-steps per second of a part, as if no model stopped early; – where nothing was measured"""
 LIST = about(
-    "The experiments that there are, how much of each is shipped, how long they take, and the runs in a folder.",
+    "List the experiments, how much of each is shipped, how long they take, and the runs in a folder.",
     "byheart lab list runs",
 )
 
 
 @dataclass(frozen=True)
+class ListResult(Result):
+    """Experiments, measurements of several of them together, and the runs in a folder."""
+
+    command: "LabList"
+    experiments: list[dict[str, Any]]
+    together: "list[Timing]"
+    runs: list[dict[str, Any]]
+
+    def rows(self) -> Iterator[Block]:
+        """Yield a table of experiments with notes, and a table of runs."""
+        names = [*(f">{scale}" for scale in SCALES), ">shipped", ">seeds"]
+        names += [f">{machine}, {scale}" for machine, scale in TIMES.values()]
+        yield Table(TITLE, ["experiment", *names], [_cells(experiment) for experiment in self.experiments])
+        yield dim(NOTE)
+        for experiment in self.experiments:
+            if experiment["absent"]:
+                yield dim(f"{experiment['experiment']} is shipped without {' and without '.join(experiment['absent'])}")
+        for timing in self.together:
+            title = f"{timing.experiment}, all {number(timing.models)} models at scale {timing.scale} together"
+            yield dim(f"{title}: {number(timing.seconds)} s on an {timing.machine} ({timing.command})")
+        yield self._run_table() if self.runs else dim(f"no runs in {self.command.folder}")
+
+    def _run_table(self) -> Table:
+        keys = ("experiment", "scale", "done", "failed", "models", "state", "began")
+        rows = [[Path(run["run"]).name, *("" if run[k] is None else run[k] for k in keys)] for run in self.runs]
+        return Table(f"runs in {self.command.folder}", ["run", *(f">{k}" if k in COUNTS else k for k in keys)], rows)
+
+
+@dataclass(frozen=True)
 class LabList:
-    """The experiments that there are, with results that come with Byheart and measured times; the runs in a folder."""
+    """List the experiments, with shipped results and measured times, and the runs in a folder."""
 
     folder: Positional[Path] = Path("runs")
     """Folder whose subfolders are runs."""
     json: Json = False
 
-    def run(self) -> int:
-        """List both."""
+    def run(self) -> ListResult:
+        """List experiments and runs."""
         from byheart.lab.runs import runs_in
+        from byheart.papers.experiments import EXPERIMENTS
+        from byheart.papers.timings import timings
 
-        known, runs, together = _experiments(), runs_in(self.folder), _together()
-        if self.json:
-            sums = [asdict(one) for one in together]
-            print_json({"experiments": known, "together": sums, "runs": [state(run) for run in runs]})
-            return DONE
-        out = console()
-        out.print(_shown(known))
-        out.print(NOTE, style="dim", markup=False)
-        for one in known:
-            if one["absent"]:
-                told = f"{one['experiment']} is shipped without {' and without '.join(one['absent'])}"
-                out.print(told, style="dim", markup=False)
-        for timing in together:
-            told = f"{timing.experiment}, all {number(timing.models)} models at scale {timing.scale} together"
-            told += f": {number(timing.seconds)} s on an {timing.machine} ({timing.command})"
-            out.print(told, style="dim", markup=False)
-        out.print(_listed(self.folder, runs) if runs else f"no runs in {self.folder}", style=None if runs else "dim")
-        return DONE
+        together = [timing for timing in timings() if timing.experiment not in EXPERIMENTS]
+        return ListResult(self, _experiments(), together, [state(run) for run in runs_in(self.folder)])
 
 
 def _experiments() -> list[dict[str, Any]]:
-    """For each experiment: models by scale, how much of it is shipped, and seconds: measured, estimated, or None."""
-    from byheart.lab.experiment import SCALES
+    """Return, for each experiment, models by scale, shipped models and seeds, and seconds, measured or estimated."""
     from byheart.papers import results
     from byheart.papers.experiments import EXPERIMENTS
     from byheart.papers.timings import seconds
 
-    found: list[dict[str, Any]] = []
+    experiments: list[dict[str, Any]] = []
     for name, make in EXPERIMENTS.items():
         configs = {scale: make(scale).configs for scale in SCALES}
-        models: dict[str, int] = {scale: len(some) for scale, some in configs.items()}
+        models: dict[str, int] = {scale: len(members) for scale, members in configs.items()}
         there = results.presence(name)
         shipped = {"shipped": there.models, "seeds": there.seeds, "seeds_planned": there.planned_seeds}
         times = {column: seconds(name, scale, machine, configs[scale]) for column, (machine, scale) in TIMES.items()}
         values = {column: time.value if time else None for column, time in times.items()}
         estimated = [column for column, time in times.items() if time and time.estimated]
         absent = list(there.absent)
-        found.append({"experiment": name, **models, **shipped, "absent": absent, **values, "estimated": estimated})
-    return found
+        shares = {**models, **shipped, "absent": absent}
+        experiments.append({"experiment": name, **shares, **values, "estimated": estimated})
+    return experiments
 
 
-def _together() -> "list[Timing]":
-    """What was measured for several experiments at once."""
-    from byheart.papers.experiments import EXPERIMENTS
-    from byheart.papers.timings import timings
-
-    return [one for one in timings() if one.experiment not in EXPERIMENTS]
-
-
-def _shown(known: list[dict[str, Any]]) -> Any:
-    heads = [f">{machine}, {scale}" for machine, scale in TIMES.values()]
-    rows = table(TITLE, "experiment", ">smoke", ">short", ">paper", ">shipped", ">seeds", *heads)
-    for one in known:
-        models = [number(one[scale]) for scale in ("smoke", "short", "paper")]
-        shipped = [_of(one["shipped"], one["paper"]), _of(one["seeds"], one["seeds_planned"])]
-        rows.add_row(one["experiment"], *models, *shipped, *(_time(one, column) for column in TIMES))
-    return rows
+def _cells(experiment: dict[str, Any]) -> list[Cell]:
+    models = [experiment[scale] for scale in SCALES]
+    shipped = _share(experiment["shipped"], experiment["paper"])
+    seeds = _share(experiment["seeds"], experiment["seeds_planned"])
+    return [experiment["experiment"], *models, shipped, seeds, *(_time(experiment, column) for column in TIMES)]
 
 
-def _of(there: int, planned: int) -> str:
-    """How many of how many.
+def _share(shipped: int, planned: int) -> str:
+    """Return how many of the planned models or seeds are shipped.
 
-    >>> _of(64, 192), _of(12, 12), _of(0, 80)
+    >>> _share(64, 192), _share(12, 12), _share(0, 80)
     ('64 of 192', 'all 12', '–')
     """
-    return (
-        "–" if not there else f"all {number(planned)}" if there == planned else f"{number(there)} of {number(planned)}"
-    )
+    if not shipped:
+        return "–"
+    return f"all {number(planned)}" if shipped == planned else f"{number(shipped)} of {number(planned)}"
 
 
-def _time(one: dict[str, Any], column: str) -> str:
-    """Seconds; an estimate has two digits, and a mark."""
-    if column not in one["estimated"]:
-        return number(one[column])
-    return f"≈ {number(float(f'{one[column]:.2g}'))}"
-
-
-def _listed(folder: Path, runs: "list[Run]") -> Any:
-    rows = table(f"runs in {folder}", "run", "experiment", "scale", ">done", ">failed", ">models", "state", "began")
-    for run in runs:
-        found = state(run)
-        counts = (number(found[name]) for name in ("done", "failed", "models"))
-        told = literal(run.folder.name, run.name, found["scale"])
-        rows.add_row(*told, *counts, found["state"], *literal(found["began"] or ""))
-    return rows
+def _time(experiment: dict[str, Any], column: str) -> str:
+    """Return seconds; an estimate has two digits and a mark."""
+    if column not in experiment["estimated"]:
+        return number(experiment[column])
+    return f"≈ {number(float(f'{experiment[column]:.2g}'))}"

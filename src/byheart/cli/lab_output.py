@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from byheart.cli.output import steps
 from byheart.cli.result import Block, Table, dim, number
@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # torch is slow to import
     from byheart.lab.summary import MetricSummary
 
 Scale = Literal["smoke", "short", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
 SECONDS_PER_LINE = 30.0
 """Seconds between lines of progress if stderr is no terminal."""
 MAX_FAILURES_SHOWN = 10
@@ -56,13 +57,6 @@ def failures(run: "Run") -> Iterator[Block]:
         yield Table(f"failed: {number(len(rows))} models", ("key", "config", "error"), cells)
     if len(rows) > MAX_FAILURES_SHOWN:
         yield dim(f"… and {number(len(rows) - MAX_FAILURES_SHOWN)} more; --csv FILE writes them all")
-
-
-def literal(*texts: str) -> list[str]:
-    """Return cells in which rich finds no markup: the texts come from a folder that anybody may have written."""
-    from rich.markup import escape
-
-    return [escape(text) for text in texts]
 
 
 def _config_text(row: "ResultRow") -> str:

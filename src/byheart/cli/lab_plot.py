@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,11 +15,10 @@ from byheart.errors import BadInput
 from byheart.files.writing import make_folder
 
 if TYPE_CHECKING:
+    from byheart.exhibits import AvailableFigure, ResultsPage, Table
     from byheart.lab.runs import Run
+    from byheart.papers.capacity.beside import Beside
     from byheart.progress import Report
-    from byheart.report.lab import AvailableFigure
-    from byheart.report.lab.beside import Beside
-    from byheart.report.lab.shipped import Shown
 
 Rows = list[dict[str, Any]]
 Written = tuple[list[Path], list[str]]
@@ -53,9 +53,10 @@ class LabPlot:
         check_matplotlib()
         if self.shipped is not None:
             return self._shipped(self.shipped)
+        from byheart.exhibits import ResultsPage
         from byheart.lab.runs import Run
-        from byheart.report.lab.beside import beside_in_words, beside_table
-        from byheart.report.lab.shipped import Shown, lead_of
+        from byheart.papers.capacity.beside import beside_in_words, beside_table
+        from byheart.papers.pages import lead_of
 
         if not self.folders:
             raise BadInput("no folder given; expected one or more runs, or --shipped NAME")
@@ -73,17 +74,17 @@ class LabPlot:
         out = self.out or self.folders[0] / "figures"
         lead = lead_of(runs[0].name, rows, beside_in_words(beside))
         tables = [*_tables(runs), *beside_table(beside)]
-        found = Shown(title, lead, _drawings(runs[0], rows, beside), tables, _about(runs))
-        return self._say([self._write(out, found)], len(rows))
+        page = ResultsPage(title, lead, _figures(runs[0], rows, beside), tables, _about(runs))
+        return self._print([self._write(out, page)], len(rows))
 
     def _shipped(self, name: str) -> int:
-        from byheart.report.lab.shipped import PAGES, absent, names, shown
+        from byheart.papers.pages import PAGES, absent, names, results_page
         from byheart.report.page import HtmlPage, html_of, write_page
 
         if self.folders:
             raise BadInput("--shipped takes no folder; expected one or the other")
         out = self.out or Path("figures")
-        pages = [shown(each) for each in (names() if name == "all" else [name])]
+        pages = [results_page(each) for each in (names() if name == "all" else [name])]
         written = [self._write(out / page.name if name == "all" else out, page) for page in pages]
         if name == "all":
             leading = [(page.name, f"{page.name}/index.html", page.lead.findings) for page in pages]
@@ -91,34 +92,36 @@ class LabPlot:
             write_page(out / "index.html", html_of(leads))
             written.append(([out / "index.html"], []))
         counted = [page for page in pages if name != "all" or page.name not in PAGES]  # a model is in its paper's too
-        return self._say(written, sum(page.about["models"] for page in counted), absent() if name == "all" else ())
+        return self._print(written, sum(page.about["models"] for page in counted), absent() if name == "all" else ())
 
-    def _write(self, out: Path, shown: "Shown") -> Written:
-        """Draw the figures and the page into a folder; the files, and what could not be drawn."""
+    def _write(self, out: Path, page: "ResultsPage") -> Written:
+        """Draw the figures and the page into a folder; return the files, and why figures are missing."""
+        from byheart.report.drawing import draw
         from byheart.report.page import HtmlPage, html_of, picture_of, write_page
 
         files, pictures, missing = [], [], []
         with make_folder(out), steps("drawing", quiet=self.json) as report:
-            for index, drawing in enumerate(shown.drawings):
+            for index, available in enumerate(page.figures):
                 if report is not None:
-                    report(index, len(shown.drawings), drawing.name)
+                    report(index, len(page.figures), available.name)
                 try:
-                    pictures.append(picture_of(drawing.draw, drawing.caption))
+                    figure = available.make()
                 except BadInput as reason:  # a run that is not complete may have too little for one figure
-                    missing.append(f"{drawing.name} is not drawn: {reason}")
+                    missing.append(f"{available.name} is not drawn: {reason}")
                     continue
-                files.append(out / f"{drawing.name}.{self.format}")
-                drawing.draw(files[-1])
-            page = HtmlPage(shown.name, shown.lead, pictures, shown.tables, shown.about, "; ".join(missing))
-            write_page(out / "index.html", html_of(page))
+                pictures.append(picture_of(partial(draw, figure), available.caption))
+                files.append(out / f"{available.name}.{self.format}")
+                draw(figure, files[-1])
+            html = HtmlPage(page.name, page.lead, pictures, page.tables, page.about, "; ".join(missing))
+            write_page(out / "index.html", html_of(html))
         return [*files, out / "index.html"], missing
 
-    def _say(self, written: list[Written], rows: int, absent: Sequence[str] = ()) -> int:
+    def _print(self, written: list[Written], rows: int, absent: Sequence[str] = ()) -> int:
         files = [path for some, _ in written for path in some]
         missing = [reason for _, some in written for reason in some]
         if self.json:
-            told = {"files": [str(path) for path in files], "rows": rows, "missing": missing}
-            print_json(told | {"absent": [*absent]})
+            paths = [str(path) for path in files]
+            print_json({"files": paths, "rows": rows, "missing": missing, "absent": [*absent]})
         else:
             lines = [*missing, *(f"wrote {path}" for path in files), *filter(None, [_nothing_of(absent)])]
             console().print("\n".join(lines), markup=False)
@@ -150,13 +153,14 @@ def _paper(run: "Run") -> str:
 
 def _beside(run: "Run", rows: Rows, report: "Report | None") -> "list[Beside]":
     """Networks built for the labels of a ladder; of other experiments none."""
-    from byheart.report.lab.beside import build_beside, labels_of
+    from byheart.papers.capacity.beside import build_beside, labels_of
 
     return build_beside(labels_of(rows), report) if _paper(run) == "capacity" else []
 
 
-def _drawings(run: "Run", rows: Rows, beside: "list[Beside]") -> "list[AvailableFigure]":
-    from byheart.report.lab import figures_of, own_figures
+def _figures(run: "Run", rows: Rows, beside: "list[Beside]") -> "list[AvailableFigure]":
+    from byheart.papers.own_figure import own_figures
+    from byheart.papers.pages import figures_of
 
     settings = [*next(iter(run.configs.values()))]
     return figures_of(run.name, rows, beside) or own_figures(run.name, rows, settings)
@@ -175,11 +179,11 @@ def _about(runs: "list[Run]") -> dict[str, Any]:
     return found
 
 
-def _tables(runs: "list[Run]") -> list[Any]:
+def _tables(runs: "list[Run]") -> "list[Table]":
     """What does not vary, fitted laws, means over repetitions, and failures."""
+    from byheart.exhibits import Table
     from byheart.lab.summary import constants, points
-    from byheart.report.lab import tables_of
-    from byheart.report.page import Table
+    from byheart.papers.pages import tables_of
 
     rows = [row for run in runs for row in run.rows]
     means = []

@@ -13,8 +13,8 @@ from byheart.cli.result import console, number, print_json, table
 
 if TYPE_CHECKING:
     from byheart.lab.fits import Estimate
+    from byheart.papers.dana_2025.dana_claims import PublishedNumber, Slope
     from byheart.papers.dana_2025.gaps import Gaps
-    from byheart.report.lab.record import PublishedNumber, Slope
 
 NOISE = """gap: the mean of our runs minus the published mean; noise alone: the mean |gap| that there would be if the
 published runs scattered as ours do (run s.d.) around the same values; within noise: how many gaps that explains (95 %
@@ -38,7 +38,7 @@ Paper = Literal["dana-2025", "mahdavi-2024", "madden-2024", "capacity"]
 
 def compare_shipped(paper: Paper | None, *, as_json: bool) -> int:
     """The tables of one paper, or of all of which results are there."""
-    from byheart.report.lab.shipped import names
+    from byheart.papers.pages import names
 
     there = names()
     chosen: list[Paper] = [name for name in get_args(Paper) if name in there] if paper is None else [paper]
@@ -60,9 +60,9 @@ def compare_shipped(paper: Paper | None, *, as_json: bool) -> int:
 
 
 def _dana_json() -> dict[str, Any]:
-    from byheart.report.lab.record import gap_cells, point_cells, record, shipped
+    from byheart.papers.dana_2025.dana_claims import gap_cells, point_cells, record, shipped_tables
 
-    found, slopes, claims = record(shipped())
+    found, slopes, claims = record(shipped_tables())
     points = [{"experiment": each.name} | point_cells(point) for each in found[:-1] for point in each.points]
     lines = {"slopes": [each.cells() for each in slopes], "claims": [each.cells() for each in claims]}
     return {"gaps": [gap_cells(each) for each in found], "points": points, **lines}
@@ -70,9 +70,9 @@ def _dana_json() -> dict[str, Any]:
 
 def _print_dana() -> None:
     """Gaps of each experiment, slopes of each curve, and what the paper reports of them."""
-    from byheart.report.lab.record import record, shipped
+    from byheart.papers.dana_2025.dana_claims import record, shipped_tables
 
-    found, slopes, claims = record(shipped())
+    found, slopes, claims = record(shipped_tables())
     out = console()
     for title, listed in (
         ("Dana, Pydi & Chevaleyre 2025: training accuracy, here minus published", [_gaps(each) for each in found]),
@@ -87,18 +87,18 @@ def _print_dana() -> None:
 
 
 def _page_json(name: Paper) -> dict[str, Any]:
-    from byheart.report.lab.shipped import shown
+    from byheart.papers.pages import results_page
 
-    page = shown(name)
+    page = results_page(name)
     tables = [{"title": each.title, "rows": each.rows} for each in page.tables]
     return {name: {"findings": page.lead.findings, "tables": tables}}
 
 
 def _print_page(name: Paper) -> None:
     """What came out, and the tables that say so; single models and fitted laws are for the page."""
-    from byheart.report.lab.shipped import ALL_MODELS, shown
+    from byheart.papers.pages import ALL_MODELS, results_page
 
-    page, out = shown(name), console()
+    page, out = results_page(name), console()
     out.print(f"{page.lead.paper}: {page.lead.question}", style="bold", markup=False)
     for finding in page.lead.findings:
         out.print(f"- {finding}", markup=False)
@@ -143,7 +143,7 @@ def _column(name: str, value: Any) -> str:
 
 
 def _gaps(found: "Gaps") -> dict[str, Any]:
-    from byheart.report.lab.record import gap_cells
+    from byheart.papers.dana_2025.dana_claims import gap_cells
 
     return gap_cells(found) | {"experiment": _short(found.name)}
 

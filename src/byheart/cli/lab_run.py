@@ -49,9 +49,9 @@ class TrainingCommand:
     jobs: int | None = None
     """Number of jobs at a time, for processes and ray (default: the number of cores or GPUs)."""
     gpus_per_job: float | None = None
-    """For ray with --device cuda: the share of a GPU that a job takes (default: 1)."""
+    """Share of a GPU that a job takes, for ray with --device cuda (default: 1)."""
     runtime_env: Annotated[Path | None, Arg(metavar="FILE.json")] = None
-    """For ray: what its machines have to provide, as a Ray runtime environment."""
+    """Ray runtime environment, for ray: what its machines have to provide."""
     json: Json = False
 
     def run(self) -> "TrainingResult":
@@ -215,7 +215,7 @@ class RunExperiment(TrainingCommand):
     experiment: Annotated[str, Arg(metavar="NAME|FILE.py", positional=True)]
     """Name of an experiment (byheart lab list), or your own Python file, which defines CONFIGS, a list of configs."""
     part: Annotated[str | None, Arg(metavar="K/M")] = None
-    """Only the K-th of M parts, in its own folder (runs/NAME-SCALE-K-of-M); byheart lab merge joins the parts."""
+    """Train only the K-th of M parts, in its own folder (runs/NAME-SCALE-K-of-M); byheart lab merge joins parts."""
 
     def _source(self) -> "Source":
         from byheart.papers.experiments import source

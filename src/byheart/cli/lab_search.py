@@ -45,7 +45,7 @@ class LabSearch(TrainingCommand):
     learning_rates: tuple[float, ...]
     """Learning rates of the grid, two or more."""
     where: tuple[str, ...] = ()
-    """Only configs with these settings, such as heads=20 head_dim=10."""
+    """Search only configs with these settings, such as heads=20 head_dim=10."""
     metric: str = "accuracy"
     """Metric to compare by its mean over the seeds."""
     lowest: bool = False

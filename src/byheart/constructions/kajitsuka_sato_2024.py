@@ -7,28 +7,28 @@ tokens have different y = v·x. W_K = W_V = v, W_Q is a multiple of v, W_O = (1,
 
        boltz_k = Σ_j y_j e^{β_k y_j} / Σ_j e^{β_k y_j},
 
-   and v·Z_k = y_k + v_1 boltz_k / 2^shift is its *context id*; the shift is so large that ids of different tokens keep
+   and v·Z_k = y_k + v_1 boltz_k / 2^shift is its *context id*. The shift is so large that ids of different tokens keep
    the order of the tokens.
 2. *Steps.* Sort the K ≤ nN different ids. Between two neighbours there is a step of two ReLUs, and the steps weighted
-   by the labels' differences add up to the label at every id: 2(K − 1) hidden units, and an error of zero, though the
+   by the labels' differences add up to the label at every id: 2(K − 1) hidden units, and an error of zero, although the
    ids are irrational (:mod:`.gadgets.stairs`).
 
-**Different questions have different ids.** The paper proves it for sequences without a token twice, and scores more
-than 4 log n apart (``scale="paper"``). More is true: tokens may repeat, and any rational γ ≠ 0 will do. Let the y be
+**Different questions have different ids.** The paper proves it for sequences without a repeated token, and scores more
+than 4 log n apart (``scale="paper"``). More is true: tokens may repeat, and any rational γ ≠ 0 suffices. Let the y be
 integers over a common denominator D, P(E) = Σ_j E^{D·y_j}, and R(E) the same for another sequence. Equal ids at the
 same token mean that E·P'/P and E·R'/R agree at E = e^{β/D}. That number is transcendental (Lindemann), so they agree
-as rational functions; then P/R is constant, and as P(1) = R(1) = n it is 1: the sequences hold the same tokens. Only a
-token with y = 0 is left out: there all scores are equal. So γ is free, and decides how *far apart* ids are: with the
-paper's scores, which grow with the number of tokens, about e^{−2r}, hundreds or thousands of bits; with scores that
-span 4 (``scale="gentle"``, ours) a few dozen.
+as rational functions. Then P/R is constant, and it is 1 because P(1) = R(1) = n: the sequences hold the same tokens.
+The only exception is a token with y = 0, where all scores are equal. So γ is free. It determines the distance between
+ids: the paper's scores, which grow with the number of tokens, give about e^{−2r}, hundreds or thousands of bits; scores
+that span 4 (``scale="gentle"``, ours) need a few dozen.
 
-**Exact, and not.** The weights are integers over powers of two. Ids are enclosed in ball arithmetic, with as many bits
-as it takes until all neighbours are apart. Reported: ``id_bits`` = log₂(largest id / smallest distance of two), the
-bits that tell ids apart; ``precision`` is the most that is accepted.
+**Exactness.** The weights are integers over powers of two. Ids are enclosed in ball arithmetic, with enough bits to
+separate all neighbours. The build reports ``id_bits`` = log₂(largest id / smallest distance of two ids), the bits that
+tell ids apart; ``precision`` is the largest number that is accepted.
 
-**Not with hardmax.** ``attention="hardmax"`` puts a hardmax layer in its place. What it attends to is the largest (or
-smallest) token alone, so it confuses sequences that differ elsewhere: two that this task asks different labels for are
-exhibited. More heads do not help: :mod:`.gadgets.confused` gives two that any number of hardmax heads confuse.
+**Hardmax is not enough.** ``attention="hardmax"`` builds a hardmax layer instead. It attends to the largest (or
+smallest) token alone, so it confuses sequences that differ elsewhere; the error names two of the task's sequences with
+different labels. More heads do not help: :mod:`.gadgets.confused` gives two that any number of hardmax heads confuse.
 """
 
 import math
@@ -69,29 +69,30 @@ from byheart.tasks.theorems import Hypothesis, no_token_twice, sequence_hypothes
 
 NAME = "kajitsuka-sato-2024"
 SPAN = 4
-"""Gentle scores of one sequence lie within this of each other."""
+"""Largest difference between two gentle scores of one sequence."""
 _DIRECTIONS = 16
+"""Number of directions to choose from."""
 _SHOWN = 16
-"""Sequences of up to this many ids are shown in refusals."""
+"""Length of the longest sequence that an error message shows."""
 _COUNTABLE = 10**9
-"""Larger numbers are given as a power of two."""
+"""Number of bits from which an error message shows a power of two."""
 
 
 @dataclass(frozen=True)
 class RankSettings(Reading):
-    """How the network reads a sequence, and how sharply it attends."""
+    """Settings for how the network reads a sequence, and how sharply it attends."""
 
     scale: Literal["gentle", "paper"] = "gentle"
     """Scores within 4 of each other, or, as in the paper's proof, more than 4 log n apart."""
     attention: Literal["softmax", "hardmax"] = "softmax"
-    """The layer; hardmax is there to show that it is not enough, unless the task is very easy."""
+    """Attention layer; hardmax shows that it is not enough, unless the task is very easy."""
     precision: int = 16_384
-    """At most this many bits to tell context ids apart; 64 or more."""
+    """Largest number of bits to tell context ids apart, at least 64."""
 
 
 @dataclass(frozen=True)
 class RankDemand:
-    """K different questions: an asking token and the multiset that it stands in."""
+    """The number K of different questions: pairs of a token and the multiset of its sequence."""
 
     size: Size
     positions: bool
@@ -100,10 +101,10 @@ class RankDemand:
 
 @dataclass(frozen=True, eq=False)
 class _Asked(Asking):
-    """A task's questions, one per token that asks and multiset that it stands in, sorted by token."""
+    """A task's questions, one per pair of a token and the multiset of its sequence, sorted by token."""
 
     multisets: list[tuple[Ids, Ids]]
-    """Different tokens of the sequence, and how often each occurs [K]."""
+    """Different tokens of each question's sequence, and their numbers of occurrences."""
 
     def __len__(self) -> int:
         return len(self.token)
@@ -120,33 +121,33 @@ class _Line:
 
     @property
     def gap(self) -> int:
-        """The smallest distance of two tokens."""
+        """Smallest distance of two tokens."""
         ordered = sorted(set(self.values))
         return min((after - before for before, after in pairwise(ordered)), default=1)
 
     @property
     def span(self) -> int:
-        """The largest distance of two tokens, at least 1."""
+        """Largest distance of two tokens, at least 1."""
         return max(1, max(self.values) - min(self.values))
 
     @property
     def shift(self) -> int:
-        """v_1 · boltz / 2^shift varies by at most half the smallest distance of two tokens."""
+        """Smallest shift for which v_1 · boltz / 2^shift varies by at most half the smallest distance of two tokens."""
         return max(0, (-(-2 * self.direction[0] * self.span // self.gap) - 1).bit_length())
 
     def head(self, gamma: Fraction, factor: int) -> tuple[Integers, Integers, Integers, Integers]:
-        """W_Q, W_K, W_V and W_O of rank one: γ's numerator times v, v, v, and ``factor`` in the first row."""
+        """Return W_Q, W_K, W_V and W_O of rank one: γ's numerator times v, v, v, and ``factor`` in the first row."""
         v = integers([list(self.direction)])
         return gamma.numerator * v, v, v, integers([[factor * int(i == 0)] for i in range(len(self.direction))])
 
 
 def worst_demand(size: Size, setting: Setting, settings: RankSettings) -> RankDemand:
-    """The largest demand that a task of this size can have."""
+    """Return the largest demand of a task of ``size``."""
     return RankDemand(size, settings.positions, most_questions(size, setting, positions=settings.positions))
 
 
 def plan(demand: RankDemand) -> Plan:
-    """The network's tensors, before it is built: 2(K − 1) hidden units.
+    """Plan the network's tensors, with 2(K − 1) hidden units.
 
     >>> size = Size(examples=50, length=6, labels=4, vocab=30)
     >>> p = plan(worst_demand(size, "seq-to-seq", RankSettings()))
@@ -166,7 +167,7 @@ def plan(demand: RankDemand) -> Plan:
 
 
 def build(task: Task, settings: RankSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
-    """The network that has memorized ``task``."""
+    """Build a network that has memorized ``task``."""
     if settings.precision < FEWEST_BITS:
         raise BadInput(f"precision is {settings.precision}; expected at least {FEWEST_BITS} bits")
     checked = consistent(NAME, task, positions=settings.positions)
@@ -179,14 +180,14 @@ def build(task: Task, settings: RankSettings, rng: np.random.Generator, report: 
     else:
         attention, ids = _softmax(line, asked, gamma, settings)
     answer = {interval: int(label) for interval, label in zip(ids, asked.labels, strict=True)}
-    told_apart = sorted(answer, key=lambda interval: interval.low)
-    id_bits = _bits_apart(told_apart)
+    distinct_ids = sorted(answer, key=lambda interval: interval.low)
+    id_bits = _bits_apart(distinct_ids)
     if id_bits > settings.precision:
         raise BadInput(
             f"{NAME}: telling the context ids apart takes {id_bits:,} bits; the precision limit is "
             f"{settings.precision:,}: tokens are too close together. {_HINT}"
         )
-    ordered = _filled_up(told_apart, len(asked))
+    ordered = _filled_up(distinct_ids, len(asked))
     labels = [answer.get(interval, 0) for interval in ordered]
     layers = stairs.layers(ordered, labels, line.direction)
     network = network_for(checked, (*line.front, attention, FeedForward(tuple(layers), name="label")))
@@ -195,7 +196,7 @@ def build(task: Task, settings: RankSettings, rng: np.random.Generator, report: 
 
 
 def hypotheses(task: Task, settings: RankSettings) -> list[Hypothesis]:
-    """The hypotheses of all theorems on sequences; and no token twice, which the paper needs and our proof does not."""
+    """Check the hypotheses of all theorems on sequences, and that no token repeats (which our proof does not need)."""
     common = sequence_hypotheses(NAME, task, positions=settings.positions)
     return common if settings.positions else [*common, no_token_twice(task)]
 
@@ -203,7 +204,7 @@ def hypotheses(task: Task, settings: RankSettings) -> list[Hypothesis]:
 def _softmax(
     line: _Line, asked: _Asked, gamma: Fraction, settings: RankSettings
 ) -> tuple[SoftmaxAttention, list[Interval]]:
-    """The layer, and intervals around v·Z for all questions, which are disjoint."""
+    """Return the softmax layer, and disjoint intervals around v·Z for all questions."""
     down, shift = (1 << 2 * line.exponent) * gamma.denominator, line.shift
     factor = Fraction(line.direction[0], 1 << shift)
     ids: list[Interval] = []
@@ -213,16 +214,16 @@ def _softmax(
         beta = Fraction(gamma.numerator * Y, down)
         try:
             # A few bits more than are accepted: ids that just pass must be told apart for certain.
-            seen = _means(multisets, asked.labels[own]) if Y == 0 else apart(beta, multisets, settings.precision + 64)
+            values = _means(multisets, asked.labels[own]) if Y == 0 else apart(beta, multisets, settings.precision + 64)
         except NotApartError as pair:
             places = _place(asked, own[pair.first]), _place(asked, own[pair.second])
             raise BadInput(_too_close(places, settings, abs(beta) * line.span)) from pair
-        ids += [_over(line, Interval(Y + factor * value.low, Y + factor * value.high)) for value in seen]
+        ids += [_over(line, Interval(Y + factor * value.low, Y + factor * value.high)) for value in values]
     return SoftmaxAttention(*line.head(gamma, 1), gamma.denominator.bit_length() - 1, shift), ids
 
 
 def _means(multisets: list[Multiset], labels: Ids) -> list[Interval]:
-    """At y = 0 all scores are equal, and the means are all that is seen; equal ones may ask for one label only."""
+    """Return the multisets' means, the operator's values at y = 0; NotApartError if equal means differ in label."""
     means, first = [boltz(Fraction(0), multiset, FEWEST_BITS) for multiset in multisets], dict[Interval, int]()
     for q, mean in enumerate(means):
         if labels[first.setdefault(mean, q)] != labels[q]:
@@ -231,16 +232,16 @@ def _means(multisets: list[Multiset], labels: Ids) -> list[Interval]:
 
 
 def _hardmax(line: _Line, asked: _Asked, gamma: Fraction) -> tuple[HardmaxAttention, list[Interval]]:
-    """A hardmax layer with the same direction, v·Z = y + M·v_1·(the token attended to); BadInput if that is too few."""
-    # Tokens are multiples of their greatest common divisor, and means, which are seen where y = 0, of its n-th part.
+    """Return a hardmax layer with v·Z = y + M·v_1·(the attended token), and the ids; BadInput if ids do not suffice."""
+    # Tokens are multiples of their greatest common divisor; means, the values at y = 0, of its n-th part.
     M = 1 << (2 * asked.ids.shape[1] * line.span // max(1, math.gcd(*line.values))).bit_length()
-    ids, seen = [], dict[tuple[int, Fraction], int]()
+    ids, first_questions = [], dict[tuple[int, Fraction], int]()
     for q, token in enumerate(asked.token.tolist()):
         Y, others = line.values[token], _valued(line, *asked.multisets[q])
-        # Scores are γ·y·y_j: the largest token wins, the smallest where y < 0, and all of them where y = 0.
+        # Scores are γ·y·y_j: the largest token wins for y > 0, the smallest for y < 0, and all tie for y = 0.
         extreme = max(others.values) if Y > 0 else min(others.values)
         top = boltz(Fraction(0), others, FEWEST_BITS).low if Y == 0 else Fraction(extreme)
-        first = seen.setdefault((Y, top), q)
+        first = first_questions.setdefault((Y, top), q)
         if asked.labels[first] != asked.labels[q]:
             raise BadInput(_confused(asked, first, q, Y))
         value = Y + M * line.direction[0] * top
@@ -249,13 +250,13 @@ def _hardmax(line: _Line, asked: _Asked, gamma: Fraction) -> tuple[HardmaxAttent
 
 
 def _filled_up(ids: list[Interval], count: int) -> list[Interval]:
-    """As many ids as were planned; where hardmax attention gives questions with one label one id, more at the end."""
+    """Append unused ids until there are ``count``: hardmax attention may give several questions one id."""
     last = ids[-1].high
     return ids + [Interval(last + i, last + i) for i in range(1, count - len(ids) + 1)]
 
 
 def _bits_apart(ordered: list[Interval]) -> int:
-    """log₂(largest id / smallest distance of two), rounded up; 1 if there is nothing to tell apart."""
+    """Return log₂(largest id / smallest distance of two ids), rounded up; 1 for a single id."""
     if len(ordered) == 1:
         return 1
     largest = max(abs(ordered[0].low), abs(ordered[-1].high))
@@ -264,7 +265,7 @@ def _bits_apart(ordered: list[Interval]) -> int:
 
 
 def _over(line: _Line, value: Interval) -> Interval:
-    """The same in the units of the stream."""
+    """Convert an interval to the units of the stream."""
     return Interval(value.low / (1 << line.exponent), value.high / (1 << line.exponent))
 
 
@@ -273,7 +274,7 @@ def _valued(line: _Line, tokens: Ids, counts: Ids) -> Multiset:
 
 
 def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
-    """Sequences that are permutations of each other ask once."""
+    """Return the task's different questions; sequences that are permutations of each other count once."""
     every = asking(task, positions=positions)
     rows, inverse = np.unique(np.sort(every.ids, axis=1), axis=0, return_inverse=True)
     pairs = every.token * len(rows) + inverse.ravel()[every.sequence]
@@ -287,9 +288,9 @@ def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
 
 
 def _on_a_line(task: NextToken | SeqToSeq, first: Ids, positions: bool, rng: np.random.Generator) -> _Line:
-    """Ids: y = ω + t, embedded, or n(ω + t) + k. Vectors: the direction that keeps tokens farthest apart, of a few.
+    """Map tokens to a line: ids to y = ω + t or n(ω + t) + k, vectors by the best of a few directions.
 
-    ``first`` is where every token stands first.
+    ``first`` holds the place of each token's first occurrence. The best direction keeps tokens farthest apart.
     """
     n, places = task.size.length, first % task.size.length
     if task.tokens is not None:
@@ -318,7 +319,7 @@ def _on_a_line(task: NextToken | SeqToSeq, first: Ids, positions: bool, rng: np.
 
 
 def _directed(X: list[list[int]], places: Ids, exponent: int, n: int, rng: np.random.Generator, bits: int) -> _Line:
-    """A random direction of ``bits`` bits; with positions (n > 0) these move tokens by more than all others differ."""
+    """Draw a direction of ``bits`` bits. With positions (n > 0) they move tokens by more than tokens differ."""
     d = len(X[0])
     v = [1] if d == 1 else [int(entry) for entry in rng.integers(1 << (bits - 1), 1 << bits, size=d)]
     values = [sum(a * x for a, x in zip(v, row, strict=True)) for row in X]
@@ -332,18 +333,18 @@ def _directed(X: list[list[int]], places: Ids, exponent: int, n: int, rng: np.ra
 
 
 def _gamma(line: _Line, length: int, settings: RankSettings) -> Fraction:
-    """Scores are γ·y·y', γ over a power of two: they span 1 to 4 at most, or neighbours are more than 4 log n apart."""
+    """Choose γ for the scores γ·y·y': they span at most 4 (gentle), or are more than 4 log n apart (paper)."""
     largest, smallest = (choose(abs(value) for value in line.values) for choose in (max, min))
     unit = Fraction(1 << 2 * line.exponent)
     if settings.scale == "gentle":
-        wanted = SPAN * unit / (max(1, largest) * line.span)
-        power = wanted.numerator.bit_length() - wanted.denominator.bit_length() - 1
+        bound = SPAN * unit / (max(1, largest) * line.span)
+        power = bound.numerator.bit_length() - bound.denominator.bit_length() - 1
         return Fraction(1 << max(power, 0), 1 << max(-power, 0))
     if smallest == 0:
         raise BadInput(f"{NAME}: a token lies at 0, where all scores are equal; move the vectors, or use scale=gentle")
-    wanted = Fraction(4 * math.log(length) + 1e-9) * unit / (smallest * line.gap)
-    power = max(0, 8 + wanted.denominator.bit_length() - wanted.numerator.bit_length())
-    return Fraction((wanted.numerator << power) // wanted.denominator + 1, 1 << power)
+    bound = Fraction(4 * math.log(length) + 1e-9) * unit / (smallest * line.gap)
+    power = max(0, 8 + bound.denominator.bit_length() - bound.numerator.bit_length())
+    return Fraction((bound.numerator << power) // bound.denominator + 1, 1 << power)
 
 
 def _place(asked: _Asked, question: int) -> str:
@@ -357,7 +358,7 @@ _HINT = "Raise --precision, or use --scale gentle, or move tokens apart (and awa
 
 
 def _too_close(places: tuple[str, str], settings: RankSettings, scores: Fraction) -> str:
-    """Why two places cannot be told apart, at a token whose scores have the span ``scores``."""
+    """Explain why two places cannot be told apart, at a token whose scores have the span ``scores``."""
     if scores == 0:
         return (
             f"{NAME}: {places[0]} and {places[1]} ask for different labels at a token that lies at 0, which sees no "

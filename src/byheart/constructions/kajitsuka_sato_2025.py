@@ -42,20 +42,20 @@ NAME = "kajitsuka-sato-2025"
 
 @dataclass(frozen=True)
 class KajitsukaSatoSettings(SequenceReading):
-    """How the network reads a sequence, and limits on the network."""
+    """Settings for how the network reads a sequence, and limits on its size."""
 
     bits: int | None = None
-    """At most this many bits in any weight, sign included (default: as many as make it smallest)."""
+    """Largest number of bits of a weight, sign included (default: the number that makes the network smallest)."""
     depth: int | None = None
-    """At most this many layers (default: as many as make it smallest)."""
+    """Largest number of layers (default: the number that makes the network smallest)."""
     width: lookup.Width = "free"
-    """As wide as makes it smallest, or constant, as in the paper."""
+    """Width that makes the network smallest (free), or constant, as in the paper."""
     mixing: Mixing = "attention"
-    """Uniform attention, or a sum over tokens in its place, without parameters (Deep Sets)."""
+    """Uniform attention, or a sum over tokens without parameters in its place (Deep Sets)."""
 
 
 def extraction(limits: lookup.Limits = lookup.NO_LIMITS) -> Engine:
-    """Grouped bit extraction as token stage and label stage, with limits on the network."""
+    """Return grouped bit extraction as token stage and label stage, within ``limits``."""
 
     def stage(keys: int, labels: int, largest: int, own_bits: int, layers: int | None) -> lookup.Lookup:
         return lookup.design(keys, labels, largest, own_bits=own_bits, limits=replace(limits, depth=layers))

@@ -6,37 +6,38 @@ says where the token stands among those that are still to be read, and the id.
 **Rounds** of hardmax attention read a sequence from its largest code down. Write m_1 > m_2 > … for the different codes
 of the sequence, m_0 = P + 1, and let q = z − m_{t−1} before round t, so that q < 0 for the tokens still to be read.
 
-* *attend*: the score of j is q_j times −q_k > 0, so every position sees the largest q, −δ_t with δ_t = m_{t−1} − m_t.
+* *attend*: the score of j is q_j times −q_k > 0, so every position sees the largest q: −δ_t, where δ_t = m_{t−1} − m_t.
   It adds δ_t to its q, now z − m_t, and a_t·δ_t to its id. 8 parameters.
 * *retire*: q ← q − 2P·relu(q + 1) moves the tokens with q = 0, just read, below all others. 5 parameters.
 
-When all are retired the rounds begin again with the largest; that shows in δ > P. So after as many rounds as a sequence
-has different tokens, the digits δ_1, δ_2, … are the set of its tokens, written down. With ``ids="digits"`` (the paper's
-way: a_t = B^{R−t}, B > 2P) the id *is* that number, n·log₂B bits long; with ``ids="hashed"`` (ours) the a_t are random,
-and ids stay short.
+When all tokens are retired, the rounds begin again with the largest, which shows as δ > P. So if the number of rounds
+is at least the number of different tokens in a sequence, the digits δ_1, δ_2, … determine the set of its tokens. With
+``ids="digits"`` (the paper's way: a_t = B^{R−t}, B > 2P) the id *is* the number with these digits, n·log₂B bits long.
+With ``ids="hashed"`` (ours) the a_t are random, and ids stay short.
 
-**How often** a token occurs the rounds do not see. Where tokens repeat (never with ``positions``), a token that is
-retired in round t adds a random c_t to its own id, in the same unit, and one layer of uniform attention behind the
-rounds adds 2·Σ_j id_j: Σ_t c_t times how often the t-th largest token occurs. (On ids, where own codes φ are a random
-table, uniform attention alone would do, without any rounds: :mod:`byheart.constructions.kajitsuka_sato_2025`.)
+**Repeated tokens.** The rounds do not count the occurrences of a token. If tokens repeat (never with ``positions``), a
+token that is retired in round t adds a random c_t to its own id, in the same unit, and one layer of uniform attention
+behind the rounds adds 2·Σ_j id_j: Σ_t c_t times the number of occurrences of the t-th largest token. (For token ids,
+whose own codes φ are a random table, uniform attention alone suffices, without any rounds:
+:mod:`byheart.constructions.kajitsuka_sato_2025`.)
 
-**Label stage.** The id, own code and digits, is folded to a key (:mod:`.gadgets.hashing`: six parameters
-per bit, so 6·log₂B per round for "digits") and looked up (:mod:`.gadgets.lookup`). Codes and modulus are
-drawn until all questions with different labels have different keys; only time is random, the result is certain. (How
-many draws that takes is estimated there for random coefficients; digits are not random, and Q has to do it. After a few
-hundred draws without success Q grows.)
+**Label stage.** The id, which consists of the own code and the digits, is folded to a key (:mod:`.gadgets.hashing`: six
+parameters per bit, so 6·log₂B per round for "digits") and looked up (:mod:`.gadgets.lookup`). Codes and modulus are
+drawn until all questions with different labels have different keys. Only the time is random; the result is certain.
+(:mod:`.gadgets.hashing` estimates the number of draws for random coefficients; digits are not random, so their success
+depends on Q alone. After a few hundred draws without success Q grows.)
 
-**Forms.** Seq-to-seq; *sequence classification*: next-token tasks, one label for a sequence, where the lookup is one of
-N keys instead of nN (the paper treats it too; :mod:`byheart.bounds` has its seq-to-seq bound only); with ``positions``
-order matters. *Language modelling* (``causal``): position k sees the tokens up to k only, and says which
-one follows. Then the rounds go by position: with p = k + 1 in the stream the score p_k·(2t·p_j − p_j²) is
-largest at p_j = t, or at k itself if k has not seen t, and no token need be retired: 16 parameters per round.
+**Forms.** Seq-to-seq. *Sequence classification*: next-token tasks, one label per sequence, where the lookup has N keys
+instead of nN (the paper treats it too; :mod:`byheart.bounds` has its seq-to-seq bound only). With ``positions`` order
+matters. *Language modelling* (``causal``): position k sees only the tokens up to k, and gives the label that follows.
+Then the rounds go by position: with p = k + 1 in the stream the score p_k·(2t·p_j − p_j²) is largest at p_j = t, or at
+k itself if k has not seen t, and no token needs to be retired: 16 parameters per round.
 
 ``width="constant"`` is the theorem as stated: the lookup finds a key's group by a chain of layers instead of one wide
-layer, and nothing is wider than four units, but for the d numbers that the input layer reads.
+layer, and no layer is wider than four units, except for the d numbers that the input layer reads.
 
-Hypotheses, checked: finite tokens; one label for what the form cannot tell apart. Separation is not needed, see
-:mod:`.gadgets.grid`. All of it is exact.
+Hypotheses, checked: tokens are finite, and inputs that the form cannot tell apart have one label. Separation is not
+needed, see :mod:`.gadgets.grid`. All of it is exact.
 """
 
 from dataclasses import dataclass, replace
@@ -82,13 +83,16 @@ from byheart.tasks.theorems import sequence_hypotheses
 
 NAME = "kim-2023"
 _DRAWS = 300
+"""Number of draws of codes per reader."""
 _READINGS = 4
+"""Number of readers to try before the room for codes grows."""
 _GROWTH = 8
+"""Number of sizes of that room to try."""
 
 
 @dataclass(frozen=True)
 class KimSettings:
-    """How the network reads a sequence."""
+    """Settings for how the network reads a sequence."""
 
     positions: bool = False
     """Give every position a code of its own, so that order matters (causal networks have them anyway)."""
@@ -97,20 +101,21 @@ class KimSettings:
     ids: Literal["digits", "hashed"] = "digits"
     """Sequence ids hold every digit, as in the paper, or a random combination of them, which is shorter."""
     width: lookup.Width = "free"
-    """As wide as makes it smallest, or constant, as in the paper."""
+    """Width that makes the network smallest (free), or constant, as in the paper."""
 
     @property
     def ordered(self) -> bool:
-        """Whether equal tokens differ by their places."""
+        """True if equal tokens differ by their positions."""
         return self.positions or self.causal
 
 
 @dataclass(frozen=True)
 class KimDemand:
-    """The numbers that the size of the network depends on, and nothing else.
+    """The numbers that determine the size of the network.
 
-    ``questions`` are the different inputs of the label stage, ``rounds`` the most different tokens in a sequence, and
-    ``repeats`` says whether a sequence has a token twice. ``growth`` is how often the room for codes had to grow.
+    ``questions`` is the number of different inputs of the label stage, ``rounds`` the largest number of different
+    tokens in a sequence, and ``growth`` the number of times that the room for codes grew. ``repeats`` is True if a
+    sequence has a token twice.
     """
 
     setting: Setting
@@ -124,40 +129,40 @@ class KimDemand:
 
     @property
     def width(self) -> int:
-        """The stream: (q, id), or (p, p², code, id)."""
+        """Width of the stream: (q, id), or (p, p², code, id)."""
         return 4 if self.settings.causal else 2
 
     @property
     def token_modulus(self) -> int:
-        """Smallest modulus for the hash of a vector: few tokens of a sequence meet."""
+        """Smallest modulus for the hash of a vector, so large that few tokens of a sequence collide."""
         smallest = hashing.SMALLEST_ALONE if self.size.dim == 1 else hashing.SMALLEST
         return max(smallest, 4 * self.size.examples * self.size.length**2) << (2 * self.growth)
 
     @property
     def token_folds(self) -> int:
-        """Folds that bring a vector's hash home."""
+        """Number of folds that reduce a vector's hash to its modulus."""
         return 0 if self.size.dim is None else hashing.folds_needed(grid.ratio(self.size.dim, self.grid_bits))
 
     @property
     def codes(self) -> int:
-        """P: the codes of tokens (of tokens at their positions) are 1 to P."""
+        """P: tokens (or tokens at their positions) have the codes 1 to P."""
         tokens = self.size.vocab if self.size.dim is None else hashing.largest_key(self.token_modulus) + 1
         return tokens * (self.size.length if self.settings.positions and not self.settings.causal else 1)
 
     @property
     def largest_digit(self) -> int:
-        """No digit is larger."""
+        """Largest value of a digit."""
         return self.codes if self.settings.causal else 2 * self.codes
 
     @property
     def label_modulus(self) -> int:
-        """Smallest Q: for as many questions as a task of this size can have, so that it does not depend on the task."""
+        """Smallest Q, for the largest number of questions of a task of this size, so independent of the task."""
         questions = most_questions(self.size, self.setting, positions=self.settings.ordered)
         return hashing.question_modulus(questions, self.size.labels) << self.growth
 
     @property
     def label_folds(self) -> int:
-        """Folds that bring an id home: own code, that of its position, marks of rounds, digits; and 2n such ids."""
+        """Number of folds that reduce an id: own code, position code, marks, digits, and 2n such ids if counted."""
         own = (1 if self.size.dim is None else hashing.largest_key(self.token_modulus) + 1) + 1
         if self.settings.ids == "hashed":
             digits = self.rounds * self.largest_digit
@@ -169,13 +174,13 @@ class KimDemand:
 
     @property
     def label_stage(self) -> lookup.Lookup:
-        """Keys to labels."""
+        """Lookup from keys to labels."""
         limits, largest = lookup.Limits(width=self.settings.width), hashing.largest_key(self.label_modulus)
         return lookup.design(self.questions, self.size.labels, largest, limits=limits)
 
 
 def demand(task: Task, settings: KimSettings) -> KimDemand:
-    """What the task demands of the network."""
+    """Return the task's demand on the network."""
     checked = labelled(NAME, task)
     ids = positioned_ids(task, settings.positions)
     different = np.bincount(count_tokens(ids).sequence)
@@ -188,7 +193,7 @@ def demand(task: Task, settings: KimSettings) -> KimDemand:
 
 
 def worst_demand(size: Size, setting: Setting, settings: KimSettings) -> KimDemand:
-    """The largest demand that a task of this size can have (its vectors within the typical grid)."""
+    """Return the largest demand of a task of ``size``, with vectors on the typical grid."""
     questions = most_questions(size, setting, positions=settings.ordered)
     rounds = size.length if settings.ordered else min(size.length, size.vocab)
     repeats, bits = not settings.ordered and size.length > 1, TYPICAL_GRID_BITS if size.dim is not None else 0
@@ -196,7 +201,7 @@ def worst_demand(size: Size, setting: Setting, settings: KimSettings) -> KimDema
 
 
 def plan(demand: KimDemand) -> Plan:
-    """The network's tensors, before it is built.
+    """Plan the network's tensors.
 
     >>> size = Size(examples=200, length=8, labels=10, vocab=64)
     >>> [plan(worst_demand(size, "seq-to-seq", KimSettings(ids=ids))).dense for ids in ("digits", "hashed")]
@@ -226,11 +231,11 @@ def plan(demand: KimDemand) -> Plan:
 
 
 def build(task: Task, settings: KimSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
-    """The network that has memorized ``task``."""
+    """Build a network that has memorized ``task``."""
     checked = consistent(NAME, task, positions=settings.positions, causal=settings.causal)
-    wanted = demand(task, settings)
+    initial = demand(task, settings)
     for growth in range(_GROWTH):
-        sizes = replace(wanted, growth=growth)
+        sizes = replace(initial, growth=growth)
         for _ in range(_READINGS):
             reader = _read_tokens(checked, sizes, rng)
             keyed = _keyed(checked, sizes, reader, rng)
@@ -244,7 +249,7 @@ def build(task: Task, settings: KimSettings, rng: np.random.Generator, report: R
 
 @dataclass(frozen=True, eq=False)
 class _Codes:
-    """What is random in ids: the modulus Q, own codes (a table, or slope · number + offset), a_t, and the marks c_t."""
+    """The random parts of ids: the modulus Q, own codes (a table, or slope · number + offset), a_t, and marks c_t."""
 
     Q: int
     own: Ids
@@ -257,9 +262,9 @@ class _Codes:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """What the rounds read: δ_1, …, δ_R of every sequence [N, R]; if causal, the codes themselves [N, n].
+    """Results of the rounds: δ_1, …, δ_R of every sequence [N, R]; if causal, the codes themselves [N, n].
 
-    ``retired`` [R − 1, N, n] says which tokens were read in which round.
+    ``retired`` [R − 1, N, n] is True for tokens that were read in a round.
     """
 
     digits: Ids
@@ -268,7 +273,7 @@ class _Read:
 
 @dataclass(frozen=True, eq=False)
 class _Ids:
-    """Tokens as numbers [N, n] by a ``table`` of all ids, which holds an own code beside each."""
+    """Token ids, with numbers [N, n] and own codes from a ``table`` of all ids."""
 
     tokens: Ids
     table: Ids
@@ -287,7 +292,7 @@ class _Ids:
 
 @dataclass(frozen=True, eq=False)
 class _Vectors:
-    """Tokens as numbers [N, n] by a hash that layers compute; an own code is slope · number + offset."""
+    """Vectors, with numbers [N, n] from a hash that layers compute; an own code is slope · number + offset."""
 
     numbers: Ids
     project: Affine
@@ -303,11 +308,11 @@ class _Vectors:
 
 
 _Reader: TypeAlias = _Ids | _Vectors
-"""Either knows its tokens' numbers, their own codes modulo Q [N, n], and the layers from a token to both."""
+"""Reader of tokens: their numbers, their own codes modulo Q [N, n], and the layers from a token to both."""
 
 
 def _read_tokens(task: NextToken | SeqToSeq, sizes: KimDemand, rng: np.random.Generator) -> _Reader:
-    """Ids in random order, or vectors hashed and folded."""
+    """Return a reader that puts ids in random order, or hashes and folds vectors."""
     if task.tokens is not None:
         check_table(task)
         return _Ids(task.tokens, rng.permutation(task.vocab))
@@ -348,7 +353,7 @@ def _keyed(
 
 
 def _read(sizes: KimDemand, numbers: Ids) -> _Read:
-    """Go through the rounds as the network will."""
+    """Run the rounds as the network will."""
     if sizes.settings.causal:
         return _Read(numbers + 1, np.zeros((0, *numbers.shape), np.bool_))
     q, P = _first(sizes, numbers), sizes.codes
@@ -363,7 +368,7 @@ def _read(sizes: KimDemand, numbers: Ids) -> _Read:
 
 
 def _first(sizes: KimDemand, numbers: Ids) -> Ids:
-    """q = z − (P + 1) in front of the first round."""
+    """Return q = z − (P + 1), the stream in front of the first round."""
     if not sizes.settings.positions:
         return numbers - sizes.codes
     n = sizes.size.length
@@ -371,7 +376,7 @@ def _first(sizes: KimDemand, numbers: Ids) -> Ids:
 
 
 def _ids(sizes: KimDemand, reader: _Reader, codes: _Codes, read: _Read) -> Ids:
-    """The ids behind the rounds [N, n], modulo Q."""
+    """Compute the ids behind the rounds [N, n], modulo Q."""
     Q = codes.Q
     a = np.array([digit % Q for digit in codes.digits], dtype=np.int64)
     digits = hashing.multiply(read.digits % Q, a, Q)
@@ -379,8 +384,8 @@ def _ids(sizes: KimDemand, reader: _Reader, codes: _Codes, read: _Read) -> Ids:
     if sizes.settings.causal:
         # Rounds behind its own position show a token itself, again and again.
         rest = (int(a.sum()) - np.cumsum(a)) % Q
-        seen: Ids = ids + np.cumsum(digits, axis=1) + hashing.multiply(read.digits % Q, rest, Q)
-        return seen % Q
+        causal_ids: Ids = ids + np.cumsum(digits, axis=1) + hashing.multiply(read.digits % Q, rest, Q)
+        return causal_ids % Q
     ids = np.asarray(ids + digits.sum(axis=1, keepdims=True), np.int64) % Q
     if not sizes.repeats:
         return ids
@@ -401,7 +406,7 @@ def _layers(sizes: KimDemand, reader: _Reader, codes: _Codes, keys: Ids, answers
 
 
 def _front(sizes: KimDemand, reader: _Reader, codes: _Codes) -> list[Layer]:
-    """From tokens to (q, id), or to (p, p², code, id)."""
+    """Return the layers from tokens to (q, id), or to (p, p², code, id)."""
     n, causal = sizes.size.length, sizes.settings.causal
     placed = sizes.settings.positions and not causal
     step, start = (n, -sizes.codes) if placed else (1, 1 if causal else -sizes.codes)

@@ -4,19 +4,19 @@ The model: z = W_Oᵀ W_Vᵀ Σ_s softmax_s(x_nᵀ W_Q W_Kᵀ x_s) x_s, one head
 tanh(W_inᵀ z + b_in) and W_U. Letters: their n is our N, their ζ our ω.
 
 1. *Attention is injective*: for almost all weights, z differs for any two different contexts
-   (:mod:`byheart.bounds.madden_2024` has the argument, in dimension one). Drawn; the widest smallest gap out of a few
-   draws is taken, along one direction if d > 1; a gap of zero is refused.
-2. *The units are independent*: sort the contexts by z. Unit i has its threshold between the i-th and the one before,
-   and is so steep that it is ±1 to rounding on all of them: the N × N matrix of units is −1 above the diagonal and +1
-   on and below it, with an inverse whose entries are ±½ on two diagonals and in a corner.
+   (:mod:`byheart.bounds.madden_2024` has the argument, in dimension one). The weights are drawn, and of a few draws
+   the one with the widest smallest gap is taken, along one direction if d > 1. A gap of zero is refused.
+2. *The units are independent*: sort the contexts by z. The threshold of unit i lies between contexts i − 1 and i, and
+   the unit is so steep that it is ±1 to rounding on all contexts. The N × N matrix of units is −1 above the diagonal
+   and +1 on and below it, and its inverse has entries ±½ on two diagonals and in a corner.
 3. *One solve* gives W_U with logits log p_t, for all N contexts. Zero probabilities, which softmax reaches only in the
-   limit, are asked for as ``floor``: with ω tokens that costs at most ω·floor nats.
+   limit, are replaced by ``floor``: with ω tokens that costs at most ω·floor nats.
 
-A next-token task asks for labels only: then the logits are 1 for the label and 0 for the others, C columns of W_U.
+A next-token task has labels only: then the logits are 1 for the label and 0 for the others, with C columns of W_U.
 
-With d = 1 these are ωN + 2N + ω + n + 4 parameters, all that the bound counts; any model needs at least N(ω − 1).
-Checked: that contexts with different answers differ, and that z does, in floating point. How near the loss comes
-to the entropy of the data the certificate says, from the saved weights.
+With d = 1 these are ωN + 2N + ω + n + 4 parameters, as in the bound; any model needs at least N(ω − 1). The build
+checks that contexts with different answers differ, and that their z differ in floating point. The certificate states
+from the saved weights how near the loss comes to the entropy of the data.
 """
 
 from dataclasses import dataclass, replace
@@ -30,8 +30,7 @@ from byheart.constructions.gadgets.linear import check_system
 from byheart.constructions.plan import Part, Plan
 from byheart.constructions.theorem import DISTRIBUTIONS, Theorem
 from byheart.errors import BadInput
-from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.softmax.softmax_network import attention, embedded
+from byheart.networks.softmax import SoftmaxNetwork, attention, embedded
 from byheart.progress import Report
 from byheart.sizes import Size
 from byheart.tasks import NextToken, NextTokenDistribution, Task
@@ -41,42 +40,43 @@ from byheart.tasks.theorems import Hypothesis, one_answer
 
 NAME = "madden-2024"
 DRAWS = 64
+"""Number of random attention heads to choose from."""
 STEEP = 40.0
-"""A unit's argument at the contexts next to its threshold: tanh 20 is 1 to float64's last bit."""
+"""Difference of a unit's argument between the two contexts next to its threshold; tanh 20 is 1 in float64."""
 CLOSE = 1e-11
-"""A smaller gap between two z, relative to their range, is lost in the rounding of float64."""
+"""Smallest gap between two z, relative to their range, that the rounding of float64 leaves intact."""
 
 
 @dataclass(frozen=True)
 class MaddenSettings:
-    """The sizes of the network, and what stands for zero."""
+    """Settings for the sizes of the network, and the replacement of zero probabilities."""
 
     model_dim: int = 1
     """d: dimension of the stream."""
     head_dim: int | None = None
-    """d_h ≤ d; None: d."""
+    """d_h: dimension of the head, at most d (default: d)."""
     floor: float = 1e-12
-    """What replaces zero probabilities; at most 1e-3."""
+    """Probability that replaces zero, at most 1e-3."""
 
 
 @dataclass(frozen=True)
 class MaddenDemand:
-    """What the size of the network depends on."""
+    """Sizes of the task that determine the size of the network."""
 
     size: Size
     contexts: int
-    """Different contexts."""
+    """Number of different contexts."""
 
 
 def worst_demand(size: Size) -> MaddenDemand:
-    """The largest demand that a next-token task of this size can have."""
+    """Return the largest demand of a next-token task of ``size``."""
     if size.dim is not None:
         raise BadInput(f"{NAME} reads token ids; the tokens are vectors of dimension {size.dim}")
     return MaddenDemand(size, size.examples)
 
 
 def plan(demand: MaddenDemand, settings: MaddenSettings) -> Plan:
-    """Every tensor's shape."""
+    """Plan every tensor's shape."""
     d, d_h = _dimensions(settings)
     size, N = demand.size, demand.contexts
     read, write = (1, d, d_h), (1, d_h, d)
@@ -101,7 +101,7 @@ def _dimensions(settings: MaddenSettings) -> tuple[int, int]:
 
 
 def build(task: Task, settings: MaddenSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
-    """The network that has memorized ``task``."""
+    """Build a network that has memorized ``task``."""
     d, d_h = _dimensions(settings)
     checked, tokens = over_ids(NAME, task)
     kept = distinct(tokens).first
@@ -127,29 +127,32 @@ def build(task: Task, settings: MaddenSettings, rng: np.random.Generator, report
 
 
 def hypotheses(task: Task, _: MaddenSettings) -> list[Hypothesis]:
-    """What the theorem asks of a task."""
+    """Check the theorem's hypotheses on a task."""
     if not isinstance(task, NextTokenDistribution) or task.tokens is None:
         raise BadInput(f"{NAME} is about next-token distributions over token ids; the task is {task.kind}")
     zeros = int((task.probabilities == 0).sum())
-    which = f"{zeros:,} of {task.probabilities.size:,} are 0: approached, not reached" if zeros else "all are"
+    reason = f"{zeros:,} of {task.probabilities.size:,} are 0: approached, not reached" if zeros else "all are"
     return [
         one_answer(task, positions=True, what="context"),
-        Hypothesis.decided("every probability is positive", not zeros, which),
+        Hypothesis.decided("every probability is positive", not zeros, reason),
     ]
 
 
 def _logits(task: NextTokenDistribution | NextToken, floor: float) -> Floats:
-    """What is asked for [N, C]: log p, or 1 for the label and 0 for all others."""
+    """Return the target logits [N, C]: log p, or 1 for the label and 0 for all others."""
     if isinstance(task, NextToken):
-        chosen: Floats = (task.labels[:, None] == np.arange(task.label_count)).astype(np.float64)
-        return chosen
+        indicators: Floats = (task.labels[:, None] == np.arange(task.label_count)).astype(np.float64)
+        return indicators
     return np.log(np.maximum(task.probabilities, floor))
 
 
 def _injective(
     tokens: Ids, size: Size, dimensions: tuple[int, int], rng: np.random.Generator
 ) -> tuple[SoftmaxNetwork, Floats, Floats, float]:
-    """A head, a direction [d], the contexts' z along it [N], and their smallest gap over their range: the best draw."""
+    """Draw heads, and return the best with a direction [d], the contexts' z along it [N], and their smallest gap.
+
+    The gap is relative to the range of the contexts' z.
+    """
     d, d_h = dimensions
     best: tuple[SoftmaxNetwork, Floats, Floats, float] | None = None
     for _ in range(DRAWS):
@@ -161,8 +164,8 @@ def _injective(
             W_V=rng.standard_normal((1, d, d_h)),
             W_O=rng.standard_normal((1, d_h, d)),
         )
-        vectors, asked = embedded(network, (tokens, None))
-        z = (attention(network, vectors, asked) @ vectors)[:, 0] @ network.W_V[0] @ network.W_O[0]
+        vectors, query = embedded(network, (tokens, None))
+        z = (attention(network, vectors, query) @ vectors)[:, 0] @ network.W_V[0] @ network.W_O[0]
         direction = np.ones(1) if d == 1 else rng.standard_normal(d)
         numbers = z @ direction
         ordered = np.sort(numbers)
@@ -174,7 +177,7 @@ def _injective(
 
 
 def _units(numbers: Floats) -> tuple[Floats, Floats]:
-    """Thresholds and slopes [N]: one unit below all numbers, and one between each pair of neighbours."""
+    """Return thresholds and slopes [N] of units: one below all numbers, and one between each pair of neighbours."""
     ordered = np.sort(numbers)
     gaps = np.concatenate([[1.0], np.diff(ordered)])
     return ordered - gaps / 2, STEEP / gaps

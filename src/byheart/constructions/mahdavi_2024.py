@@ -7,27 +7,28 @@ every context has rank n and every n queries are independent, H heads fit any N 
 Letters: their T is our N. Head h gives example t the weights aʰ_t = softmax(E_t W_Kʰ W_Qʰᵀ e_t) ∈ R^n and the average
 E_tᵀ aʰ_t ∈ R^d; the output is Σ_h (E_tᵀ aʰ_t)ᵀ W_Vʰ W_Oʰ. Two ways:
 
-- ``saturated``, the proof's own. Example 0 is left over; each head *holds* the next r − 1 examples. On all others it
-  saturates: one token gets all the weight (:func:`.gadgets.heads.saturating_head`, where the weights are
-  justified). Let B be the examples held before head h and example 0; by induction their features, of the heads before,
-  have rank |B|. A held example's features so far are a combination Σ_b α_b of those, and what the new head adds to its
-  rank is its weights less Σ_b α_b times the saturated ones: a point inside the simplex less one on an edge, r − 1 of
-  them, independent for almost every choice of the scores. So the rank grows by r − 1. r is found: min(n, d_h) is tried
-  first, for all that a head needs is that its own queries are independent and span no other. Where they are not, r
-  falls to the upper bound of the Kruskal rank (:mod:`byheart.tasks.kruskal`), and on, at most to its certified lower
-  bound, rounding apart; that bound alone would waste heads (at d = 64, n = 32, N = 301 it certifies 5 of 32).
+- ``saturated``, the way of the proof. Example 0 is left over; each head *holds* the next r − 1 examples. On all other
+  examples the head saturates: one token gets all the weight (:func:`.gadgets.heads.saturating_head` justifies the
+  weights). Let B be example 0 and the examples held by the heads before head h. By induction their features under
+  those heads have rank |B|. A newly held example's features are a combination Σ_b α_b of these. The new head adds to
+  the rank its weights minus Σ_b α_b times the saturated weights: a point inside the simplex minus one on an edge. There
+  are r − 1 of these, independent for almost every choice of the scores, so the rank grows by r − 1. The construction
+  first tries r = min(n, d_h), because a head only needs that its own queries are independent and span no other query.
+  If they do not, r falls to the upper bound of the Kruskal rank (:mod:`byheart.tasks.kruskal`) and further, at most to
+  its certified lower bound, up to rounding. The lower bound alone would waste heads (at d = 64, n = 32, N = 301 it
+  certifies 5 of 32).
 - ``generic``: random query-key products. The features' minors are analytic functions of the weights; if one choice has
-  full rank, almost all have. This goes beyond the theorem: with a shared context the features are a head's n weights,
+  full rank, almost all have. This goes beyond the theorem. With a shared context the features are a head's n weights,
   which sum to one, so the rank is at most H(n − 1) + 1, *and this is reached for d_h < n as well* (the softmax is not
-  linear); with contexts of their own, or a shared one of rank less than n, the features are the averages, and the rank
-  is at most H·d, reached too (contexts of their own).
+  linear). With a context per example, or a shared one of rank less than n, the features are the averages, and the rank
+  is at most H·d, which is also reached (with a context per example).
 
-Then one linear system (:mod:`.gadgets.linear`) gives the values, for all d_v coordinates at once: as W_V ∈ R^{d×d_v},
-W_O the identity, or, if d_v > d, the other way round, so that a head has at most (d + d_v)·min(d, d_v) of them. Labels
-are asked for as points on a circle, (cos 2πy/C, sin 2πy/C), and a W_U with the same points reads them: d_v = 2.
+Then one linear system (:mod:`.gadgets.linear`) gives the values, for all d_v coordinates at once: as W_V ∈ R^{d×d_v}
+with W_O the identity, or, if d_v > d, the other way round, so that a head has at most (d + d_v)·min(d, d_v) values.
+Labels are represented by points on a circle, (cos 2πy/C, sin 2πy/C), which a W_U with the same points reads: d_v = 2.
 
-Checked: the hypotheses (``saturated``), that no question is asked twice with two answers, and the rank, in floating
-point. That the answers are right is not this module's to say: the certificate does, from the saved weights, and
+Checked: the hypotheses (``saturated``), that equal questions have equal answers, and the rank, in floating point. The
+certificate, not this module, establishes that the saved weights answer correctly, and
 :mod:`byheart.certificates.features` proves the rank. Not checked: that *every* n queries are independent (NP-hard); the
 subsets that the construction uses are.
 """
@@ -46,9 +47,9 @@ from byheart.constructions.gadgets.linear import Factored, check_system, factor,
 from byheart.constructions.plan import Part, Plan
 from byheart.constructions.theorem import QUERIES, Theorem
 from byheart.errors import BadInput
-from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.softmax.balls import residual
-from byheart.networks.softmax.softmax_network import attention
+from byheart.networks.balls import precision
+from byheart.networks.softmax import Inputs, SoftmaxNetwork, attention
+from byheart.networks.trained.enclose import enclose
 from byheart.progress import Report
 from byheart.tasks import QueryLabels, QueryTargets, QueryTask, Task
 from byheart.tasks.arrays import Floats
@@ -58,24 +59,26 @@ from byheart.tasks.ranks import context_ranks, numerical_rank
 from byheart.tasks.theorems import Hypothesis, full_ranks, general_position, independent, one_answer
 
 NAME = "mahdavi-2024"
+RESIDUAL_BITS = 128
+"""Precision with which residuals are computed."""
 Way = Literal["saturated", "generic"]
 _REMEDY = "take more heads or a larger head_dim"
 FIRM = 1e-8
-"""A context with smaller singular values, relative to its largest, is not inverted."""
+"""Smallest singular value of a context that is inverted, relative to its largest."""
 SHARPNESS = (2.0, 4.0, 8.0)
-"""Spreads of the scores that random heads are tried with; the best conditioned features are taken."""
+"""Spreads of the scores to try for random heads; the best conditioned features are taken."""
 
 
 @dataclass(frozen=True)
 class MahdaviSettings:
-    """How many heads of which dimension, and how their attention is chosen."""
+    """Settings for the number and dimension of heads, and the choice of their attention."""
 
     heads: int | None = None
-    """H; None: the fewest heads that are sure to be enough."""
+    """H: number of heads (default: the fewest that are sure to be enough)."""
     head_dim: int | None = None
-    """d_h; None: n, beyond which the theorem gains nothing (at most d)."""
+    """d_h: dimension of a head (default: n, beyond which the theorem gains nothing, or d if that is smaller)."""
     way: Way = "saturated"
-    """saturated: the proof's own, one group of examples per head. generic: random heads, as far as the rank goes."""
+    """Choice of attention: saturated, one group of examples per head as in the proof, or generic, random heads."""
 
 
 @dataclass(frozen=True)
@@ -90,18 +93,18 @@ class MahdaviSizes:
     rank: int
     """r: each head holds r − 1 examples (saturated)."""
     outputs: int
-    """d_v"""
+    """d_v: number of outputs of the attention layer."""
     labels: int | None
     """C, or None for real targets, which need no unembedding."""
 
     @property
     def promised(self) -> int:
-        """H(r − 1) + 1."""
+        """Number of examples that the theorem promises, H(r − 1) + 1."""
         return capacity(self.heads, self.length, self.head_dim, self.rank)
 
 
 def _different(task: Task) -> QueryTask:
-    """The task with every question asked once; BadInput if one has two answers."""
+    """Return the task without repeated questions; BadInput if a question has two answers."""
     if not isinstance(task, QueryTask):
         raise BadInput(f"{NAME} memorizes contexts with queries (query-labels, query-targets); the task is {task.kind}")
     check_consistent(NAME, task, positions=False)
@@ -117,7 +120,7 @@ def _different(task: Task) -> QueryTask:
 
 
 def _sizes(task: QueryTask, settings: MahdaviSettings, rank: int | None = None) -> MahdaviSizes:
-    """The sizes of the network for ``task``, r as given or min(n, d_h); BadInput if the settings do not fit it."""
+    """Return the network's sizes, with r = ``rank`` or min(n, d_h); BadInput if the settings do not fit the task."""
     N, n, d = task.size.examples, task.size.length, task.size.dim
     assert d is not None
     d_h = settings.head_dim if settings.head_dim is not None else min(n, d)
@@ -141,7 +144,7 @@ def _fewest_heads(N: int, n: int, d: int, r: int, way: str, shared: bool) -> int
 
 
 def plan(sizes: MahdaviSizes) -> Plan:
-    """Every tensor's shape: H(2 d d_h + (d + k) min(d, k)) entries for k outputs, and k·C to read labels."""
+    """Plan every tensor: H(2 d d_h + (d + k) min(d, k)) entries for k outputs, and k·C to read labels."""
     H, d, k = sizes.heads, sizes.dim, sizes.outputs
     read, v = (H, d, sizes.head_dim), min(d, k)
     attention: Part = ("attention", (("W_Q", read), ("W_K", read), ("W_V", (H, d, v)), ("W_O", (H, v, k))))
@@ -152,32 +155,34 @@ def plan(sizes: MahdaviSizes) -> Plan:
 
 
 def build(task: Task, settings: MahdaviSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
-    """The network; rank, condition number and residual are among what was chosen."""
+    """Build a network that has memorized ``task``, and report rank, condition number and residual."""
     task = _different(task)
-    known = _sizes(task, settings)
-    _check_task(task, known, settings)
-    check_system(NAME, known.examples)
-    known, network, factored = _of_found_rank(task, known, settings, rng)
-    if factored.rank < known.examples:
-        raise BeyondCapacity(_beyond(task, known, settings, factored.rank), network, factored.rank)
-    wanted, W_U = _wanted(task)
+    initial = _sizes(task, settings)
+    _check_task(task, initial, settings)
+    check_system(NAME, initial.examples)
+    sizes, network, factored = _of_found_rank(task, initial, settings, rng)
+    if factored.rank < sizes.examples:
+        raise BeyondCapacity(_beyond(task, sizes, settings, factored.rank), network, factored.rank)
+    targets, W_U = _targets(task)
     assert task.vectors is not None
     inputs = (task.vectors, task.queries)
     values, missing = refine(
-        factored, wanted, lambda values: residual(_with_values(network, values, task), inputs, wanted)
+        factored, targets, lambda values: residual(_with_values(network, values, task), inputs, targets)
     )
-    if missing > _allowed(task) * max(1.0, float(np.abs(wanted).max())):
-        why = f"the features' condition number is {factored.condition:.2g}"
-        raise BadInput(f"{NAME}: the values miss by {missing:.2g}: {why}, too much for float64; {_REMEDY}")
+    if missing > _tolerance(task) * max(1.0, float(np.abs(targets).max())):
+        reason = f"the features' condition number is {factored.condition:.2g}"
+        raise BadInput(f"{NAME}: the values miss by {missing:.2g}: {reason}, too much for float64; {_REMEDY}")
     finished = _with_values(network, values, task)
-    sizes = {"way": settings.way, "heads": known.heads, "head_dim": known.head_dim, "rank": factored.rank}
-    found = {"r": known.rank} if settings.way == "saturated" else {}
-    chosen = {**sizes, **found, "condition": float(f"{factored.condition:.3g}"), "residual": float(f"{missing:.2g}")}
-    return Made(finished if W_U is None else finished.with_tensor("W_U", W_U), plan(known), chosen)
+    chosen = {
+        **{"way": settings.way, "heads": sizes.heads, "head_dim": sizes.head_dim, "rank": factored.rank},
+        **({"r": sizes.rank} if settings.way == "saturated" else {}),
+        **{"condition": float(f"{factored.condition:.3g}"), "residual": float(f"{missing:.2g}")},
+    }
+    return Made(finished if W_U is None else finished.with_tensor("W_U", W_U), plan(sizes), chosen)
 
 
 def hypotheses(task: Task, _: MahdaviSettings) -> list[Hypothesis]:
-    """What Theorem 1 asks of a task; and general position, which the proofs before it asked for."""
+    """Check the hypotheses of Theorem 1, and general position, the hypothesis of earlier proofs."""
     if not isinstance(task, QueryTask):
         raise BadInput(f"{NAME} is about contexts with queries; the task is {task.kind}")
     n, d = task.size.length, task.queries.shape[1]
@@ -209,33 +214,36 @@ def _check_task(task: QueryTask, sizes: MahdaviSizes, settings: MahdaviSettings)
         raise BadInput(f"{which} has rank {ranks[poor]}; {needs}: its tokens are dependent")
     _, first, counts = np.unique(task.queries, axis=0, return_index=True, return_counts=True)
     if (counts > 1).any() and sizes.length > 1:
-        one = int(first[(counts > 1).argmax()])
-        i, j = np.flatnonzero((task.queries == task.queries[one]).all(axis=1))[:2]
+        repeated = int(first[(counts > 1).argmax()])
+        i, j = np.flatnonzero((task.queries == task.queries[repeated]).all(axis=1))[:2]
         raise BadInput(f"examples {i} and {j} have the same query; {NAME} needs every n queries independent")
 
 
 def _of_found_rank(
     task: QueryTask, sizes: MahdaviSizes, settings: MahdaviSettings, rng: np.random.Generator
 ) -> tuple[MahdaviSizes, SoftmaxNetwork, Factored]:
-    """The attention of the largest r for which the queries that each head needs are independent, and its sizes."""
-    refused: Dependent | None = None
+    """Return sizes and attention for the largest r at which the queries that each head needs are independent."""
+    first_error: Dependent | None = None
     for rank in _ranks(task.queries, sizes.rank):
-        tried = sizes if refused is None else _sizes(task, settings, rank)
-        if refused is not None and tried.examples > tried.promised:
-            need = heads_needed(tried.examples, tried.length, rank)
-            holds = f"{NAME} holds {tried.promised} with {tried.heads} heads: take --heads {need}, or --way generic"
-            raise BadInput(f"{refused}. With r = min(n, d_h, Kruskal rank) = {rank} or less {holds}") from refused
-        plan(tried).check_memory(NAME)
+        candidate = sizes if first_error is None else _sizes(task, settings, rank)
+        if first_error is not None and candidate.examples > candidate.promised:
+            need = heads_needed(candidate.examples, candidate.length, rank)
+            holds = f"{NAME} holds {candidate.promised} with {candidate.heads} heads"
+            raise BadInput(
+                f"{first_error}. With r = min(n, d_h, Kruskal rank) = {rank} or less {holds}: "
+                f"take --heads {need}, or --way generic"
+            ) from first_error
+        plan(candidate).check_memory(NAME)
         try:
-            return tried, *_best_attention(task, tried, settings, rng)
+            return candidate, *_best_attention(task, candidate, settings, rng)
         except Dependent as error:
-            refused = refused or error
-    assert refused is not None
-    raise refused
+            first_error = first_error or error
+    assert first_error is not None
+    raise first_error
 
 
 def _ranks(queries: Floats, most: int) -> Iterator[int]:
-    """r to try: the most first, then from the upper bound of the queries' Kruskal rank downwards."""
+    """Yield the r to try: ``most`` first, then from the upper bound of the queries' Kruskal rank downwards."""
     yield most
     yield from range(min(most - 1, kruskal(queries, wanted=most).upper), 1, -1)
 
@@ -243,7 +251,7 @@ def _ranks(queries: Floats, most: int) -> Iterator[int]:
 def _best_attention(
     task: QueryTask, sizes: MahdaviSizes, settings: MahdaviSettings, rng: np.random.Generator
 ) -> tuple[SoftmaxNetwork, Factored]:
-    """The attention with the best conditioned features out of a few, its values still zero."""
+    """Draw a few attention layers, and return the one with the best conditioned features. Its values are zero."""
     best: tuple[SoftmaxNetwork, Factored] | None = None
     for sharpness in SHARPNESS:
         network = _attention(task, sizes, settings, sharpness, rng)
@@ -265,30 +273,39 @@ def _attention(
         groups = [np.arange(1 + h * free, min(1 + (h + 1) * free, sizes.examples)) for h in range(sizes.heads)]
         heads = [saturating_head(contexts, queries, group, d_h, rng) for group in groups]
     H, d, k = sizes.heads, sizes.dim, sizes.outputs
-    one, values = np.tile(np.eye(min(d, k)), (H, 1, 1)), np.zeros((H, d, k))
-    W_V, W_O = (values, one) if k <= d else (one, values)
+    identity, values = np.tile(np.eye(min(d, k)), (H, 1, 1)), np.zeros((H, d, k))
+    W_V, W_O = (values, identity) if k <= d else (identity, values)
     return SoftmaxNetwork(np.stack([W_Q for W_Q, _ in heads]), np.stack([W_K for _, W_K in heads]), W_V, W_O)
 
 
 def features(network: SoftmaxNetwork, task: QueryTask) -> Floats:
-    """Φ [N, F]: the heads' averages side by side (F = H·d); for a shared context of rank n their weights (F = H·n)."""
+    """Return Φ [N, F]: the heads' averages (F = H·d), or for a shared context of rank n their weights (F = H·n)."""
     assert task.vectors is not None
     weights = attention(network, task.vectors, task.queries)
     return (weights if _by_weights(task) else weights @ task.vectors).reshape(len(weights), -1)
 
 
-def _allowed(task: QueryTask) -> float:
-    """What values may miss, relative to the largest: a millionth, or a tenth of the way from a label to the next."""
+def _tolerance(task: QueryTask) -> float:
+    """Return the allowed error relative to the largest target: 10⁻⁶, or a tenth of the gap between two labels."""
     return 1e-6 if isinstance(task, QueryTargets) else 0.1 * (1 - np.cos(2 * np.pi / max(2, task.label_count)))
 
 
 def _by_weights(task: QueryTask) -> bool:
-    """Whether a head may give every token any value: E W_V is arbitrary if all share an E of rank n, with some room."""
+    """Return True if a head can give every token any value: E W_V is arbitrary if all share an E of rank n."""
     return task.shared and numerical_rank(task.contexts, FIRM).rank == task.size.length
 
 
+def residual(network: SoftmaxNetwork, inputs: Inputs, targets: Floats) -> Floats:
+    """Return ``targets`` − outputs [N, k], subtracted before they are rounded to float64."""
+    result = np.empty(targets.shape)
+    for example, row in enclose(network, inputs, bits=RESIDUAL_BITS):
+        with precision(RESIDUAL_BITS):
+            result[example] = [float(target - x) for target, x in zip(targets[example].tolist(), row, strict=True)]
+    return result
+
+
 def _with_values(network: SoftmaxNetwork, values: Floats, task: QueryTask) -> SoftmaxNetwork:
-    """The network whose features get these values [F, k]: W_VʰW_Oʰ is a block of them; of weights, E⁺ times it."""
+    """Return the network with ``values`` [F, k]: W_VʰW_Oʰ is a block of them, or E⁺ times it if Φ holds weights."""
     heads, dim, _ = network.W_V.shape
     k = network.outputs
     name, blocks = "W_V" if k <= dim else "W_O", values.reshape(heads, -1, k)
@@ -296,8 +313,8 @@ def _with_values(network: SoftmaxNetwork, values: Floats, task: QueryTask) -> So
     return network.with_tensor(name, np.linalg.pinv(task.contexts) @ blocks if _by_weights(task) else blocks)
 
 
-def _wanted(task: QueryTask) -> tuple[Floats, Floats | None]:
-    """What is asked of the outputs, [N, k], and the W_U that reads labels off them."""
+def _targets(task: QueryTask) -> tuple[Floats, Floats | None]:
+    """Return the targets of the outputs [N, k], and the W_U that reads labels from them (None for real targets)."""
     if isinstance(task, QueryTargets):
         return task.coordinates, None
     assert isinstance(task, QueryLabels)
@@ -307,16 +324,16 @@ def _wanted(task: QueryTask) -> tuple[Floats, Floats | None]:
 
 
 def _beyond(task: QueryTask, sizes: MahdaviSizes, settings: MahdaviSettings, rank: int) -> str:
-    limit, why = _limit(task, sizes)
+    limit, reason = _limit(task, sizes)
     has = f"{NAME} ({settings.way}): the features of the {sizes.examples} examples have rank {rank}"
     if sizes.examples <= limit:
         return f"{has} in float64; expected {sizes.examples}, and {limit} are possible: {_REMEDY}"
-    most = f"With {sizes.heads} heads no attention gives more than {why}"
+    most = f"With {sizes.heads} heads no attention gives more than {reason}"
     return f"{has}; expected {sizes.examples}. {most}. Take more heads"
 
 
 def _limit(task: QueryTask, sizes: MahdaviSizes) -> tuple[int, str]:
-    """The largest rank that features can have, whatever the attention, in numbers and in words."""
+    """Return the largest possible rank of features under any attention, and its explanation in words."""
     H, n, d = sizes.heads, sizes.length, sizes.dim
     if n == 1:
         return d, f"d = {d}: with one token in a context a head only repeats it"

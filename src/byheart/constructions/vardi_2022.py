@@ -5,12 +5,12 @@ key looked up by grouped bit extraction (:mod:`.gadgets.lookup`, where the proof
 
 ``width="constant"`` is the theorem as stated: N points by width 12 and depth Õ(√N). Ours has width 4, and 5 with
 ``read="cells"`` (the input layer reads n·d numbers, as in the paper): the group of a key is found by a chain of layers
-instead of one wide layer, at 12 parameters a group instead of 8. ``depth`` is the paper's trade-off: at most that many
-layers, Õ(N/L) parameters; a network of constant width has the depth that it needs, so not both. ``bits`` is the
+instead of one wide layer, at 12 parameters per group instead of 8. ``depth`` bounds the number of layers, the paper's
+trade-off: Õ(N/L) parameters. It excludes ``width="constant"``, whose depth follows from the data. ``bits`` is the
 bounded-precision variant: no weight has more bits than that (sign included), Õ(N/b) parameters.
 
-``read`` says how vectors are read: as the floats that they are, or as cells (:mod:`.gadgets.nearby`), so that the
-answer is right for every point near one of the dataset, each of its n vectors moving on its own.
+``read`` chooses between exact floats (grid) and cells (:mod:`.gadgets.nearby`). With cells the answer is right for
+every point near one of the dataset, even if each of its n vectors moves on its own.
 """
 
 from dataclasses import dataclass, replace
@@ -32,31 +32,31 @@ NAME = "vardi-2022"
 
 @dataclass(frozen=True)
 class VardiSettings(VectorReading):
-    """How the network reads vectors, and limits on it."""
+    """Settings for how the network reads vectors, and limits on its size."""
 
     depth: int | None = None
-    """At most this many layers (default: as many as make it smallest)."""
+    """Largest number of layers (default: the number that makes the network smallest)."""
     bits: int | None = None
-    """At most this many bits in any weight, sign included (default: as many as make it smallest)."""
+    """Largest number of bits of a weight, sign included (default: the number that makes the network smallest)."""
     width: lookup.Width = "free"
-    """As wide as makes it smallest, or constant, as in the paper."""
+    """Width that makes the network smallest (free), or constant, as in the paper."""
 
 
 @dataclass(frozen=True)
 class VardiDemand:
-    """How points become keys, within the limits, and keys labels."""
+    """Sizes of the stages that turn points into keys, within the limits, and keys into labels."""
 
     front: PointFront
     stage: lookup.Lookup
 
 
 def demand(task: Task, settings: VardiSettings) -> VardiDemand:
-    """What the task demands of the network."""
+    """Return the task's demand on the network."""
     return _demand(points.front(task), settings)
 
 
 def worst_demand(size: Size, settings: VardiSettings) -> VardiDemand:
-    """The largest demand of a task of this size, with coordinates of typical bits."""
+    """Return the largest demand of a task of ``size``, with coordinates of typical bits."""
     front = points.worst_front(size)
     if settings.read == "cells" and size.dim is not None:
         pairs = nearby.differing_pairs(size.examples, size.labels)
@@ -76,17 +76,17 @@ def _demand(front: PointFront, settings: VardiSettings) -> VardiDemand:
 
 
 def _direct(front: PointFront, limits: lookup.Limits) -> bool:
-    """Whether a single id is the key as it is: it is small, or the limits leave no room to hash it."""
+    """Return True if a single id serves as the key: it is small, or the limits leave no room to hash it."""
     small = (1 << front.grid_bits) - 1 <= front.largest
     narrow = limits.bits is not None and front.hash_bits > limits.bits
-    # Hashing and a lookup with one slot have to fit into the depth, or hashing gains nothing.
+    # Hashing gains nothing unless hashing and a lookup with one slot fit into the depth.
     layers = front.folds + front.largest.bit_length() + 8
     shallow = limits.depth is not None and layers > limits.depth
     return front.may_be_direct and (small or narrow or shallow)
 
 
 def plan(demand: VardiDemand) -> Plan:
-    """The network's tensors, before it is built.
+    """Plan the network's tensors.
 
     >>> from byheart.sizes import Size
     >>> size = Size(examples=10_000, length=1, labels=2, vocab=10**8)
@@ -100,7 +100,7 @@ def plan(demand: VardiDemand) -> Plan:
 
 
 def build(task: Task, settings: VardiSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
-    """The network that has memorized ``task``."""
+    """Build a network that has memorized ``task``."""
     checked = points.points_only(NAME, task)
     nearby.check_radius(settings.radius, settings.read)
     if settings.read == "grid":

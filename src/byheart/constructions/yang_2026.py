@@ -1,24 +1,25 @@
 """Yang & Yang 2026, memorization by width and depth: N points with any width w and depth L such that w²L² = Õ(N).
 
-The theorem (:mod:`byheart.bounds.yang_2026`): N points, pairwise δ apart, are memorized by ReLU networks of width w and
-depth L as soon as w²L² is of order N log δ⁻¹, whatever w and L are; and w²L² = Ω(N/log δ⁻¹) is needed. The theorem is
-theirs, the network is ours (their proof was not at hand).
+The theorem (:mod:`byheart.bounds.yang_2026`): N points, pairwise δ apart, are memorized by ReLU networks of any width w
+and depth L if w²L² is of order N log δ⁻¹; and w²L² = Ω(N/log δ⁻¹) is needed. The theorem is theirs, the network is ours
+(their proof was not at hand).
 
-Points are read, hashed to keys and looked up as in :mod:`byheart.constructions.vardi_2022`, all of it exact. What is
-new is the use of the width:
+Points are read, hashed to keys and looked up exactly, as in :mod:`byheart.constructions.vardi_2022`. The use of the
+width is new:
 
-* A key's group is found by squares of k × k groups, in two layers of 3k + 2 units each, or, where the width is small, k
-  groups a layer of 2k + 1 units (:mod:`.gadgets.selecting`): w²/18 groups a layer.
-* Folding takes b = ⌊log₂(w − 1)⌋ bits a layer (:mod:`.gadgets.waves`; twelve at most here), so that one of a group's
+* A key's group is found by squares of k × k groups, in two layers of 3k + 2 units each, or, if the width is small, by
+  layers of 2k + 1 units for k groups (:mod:`.gadgets.selecting`): w²/18 groups per layer.
+* Folding takes b = ⌊log₂(w − 1)⌋ bits per layer (:mod:`.gadgets.waves`; at most twelve here), so that one of a group's
   entries, β = O(log(N·C)) bits long, is read in s = ⌈(β + 1)/b⌉ + 1 layers.
 
-L layers, half of them for each, hold (w²L/36)·(L/2s) = w²L²/(72s) keys. So w²L² = O(N log(N·C)/log w): N up to a
-constant when the width is a power of N. Beside that, folding the hash takes ⌈(bits of a point)/b⌉ layers, and unpacking
-a group ⌈(bits of a key)/b⌉.
+L layers, half of them for each purpose, hold (w²L/36)·(L/2s) = w²L²/(72s) keys. So w²L² = O(N log(N·C)/log w): N up to
+a constant when the width is a power of N. In addition, folding the hash takes ⌈(bits of a point)/b⌉ layers, and
+unpacking a group ⌈(bits of a key)/b⌉.
 
-**Which network.** ``width`` bounds the units of every hidden layer, ``depth`` the layers. With the width given, the
-network is the shallowest, and of those the narrowest; with the depth given (the width may be, too), the narrowest. With
-neither it is balanced: the width and the depth are at most s, for the smallest s. Next-token tasks only.
+**Choice of the network.** ``width`` bounds the units of every hidden layer, ``depth`` the layers. If only the width is
+given, the network is the narrowest of the shallowest ones; if the depth is given (with or without the width), it is the
+narrowest. If neither is given, the network is balanced: width and depth are at most s, for the smallest s. Next-token
+tasks only.
 """
 
 from collections.abc import Callable
@@ -41,44 +42,44 @@ from byheart.tasks import Task
 NAME = "yang-2026"
 NARROWEST = 4
 _MOST_BITS = 12
-"""Folded by a layer: 2^24 parameters are enough."""
+"""Largest number of bits that a layer folds, so that a layer never has more than about 2^24 parameters."""
 
 
 @dataclass(frozen=True)
 class YangSettings:
-    """The shape of the network."""
+    """Limits on the shape of the network."""
 
     width: int | None = None
-    """At most this many units in every hidden layer (default: as few as the depth allows)."""
+    """Largest number of units of a hidden layer (default: as few as the depth allows)."""
     depth: int | None = None
-    """At most this many layers (default: as few as the width allows; with neither, both are about the same)."""
+    """Largest number of layers (default: as few as the width allows; with neither, both are about the same)."""
 
 
 @dataclass(frozen=True)
 class YangDemand:
-    """How points become keys, and keys labels."""
+    """Sizes of the stages that turn points into keys, and keys into labels."""
 
     front: PointFront
     stage: Lookup
 
     @property
     def depth(self) -> int:
-        """Layers in all."""
+        """Total number of layers."""
         return len(self.front.shapes) + self.stage.depth
 
     @property
     def width(self) -> int:
-        """Units of the widest layer; the input is none."""
+        """Number of units of the widest layer, not counting the input."""
         return max(outputs for _, outputs, _ in (*self.front.shapes, *self.stage.shape.layers))
 
 
 def demand(task: Task, settings: YangSettings) -> YangDemand:
-    """What the task demands of the network."""
+    """Return the task's demand on the network."""
     return _demand(points.front(task), settings)
 
 
 def worst_demand(size: Size, settings: YangSettings) -> YangDemand:
-    """The largest demand of a task of this size, with coordinates of typical bits."""
+    """Return the largest demand of a task of ``size``, with coordinates of typical bits."""
     return _demand(points.worst_front(size), settings)
 
 
@@ -88,18 +89,18 @@ def _demand(front: PointFront, settings: YangSettings) -> YangDemand:
         raise BadInput(f"width is {width}; expected at least {NARROWEST}")
     if depth is None:
         return _balanced(front) if width is None else _narrowest(front, _shallowest(front, width).depth)
-    found = _narrowest(front, depth)
-    if width is not None and found.width > width:
-        takes = f"width {width} takes depth {_shallowest(front, width).depth}, depth {depth} takes width {found.width}"
+    narrowest = _narrowest(front, depth)
+    if width is not None and narrowest.width > width:
+        needs = f"width {width} takes depth {_shallowest(front, width).depth}"
         raise BadInput(
             f"width {width} and depth {depth}, w²L² = {(width * depth) ** 2:,}, are too small for "
-            f"{front.size.examples:,} points: {takes}"
+            f"{front.size.examples:,} points: {needs}, depth {depth} takes width {narrowest.width}"
         )
-    return found
+    return narrowest
 
 
 def _shallowest(front: PointFront, width: int) -> YangDemand:
-    """The network with the fewest layers among those of this width at most."""
+    """Return the network with the fewest layers among those of at most ``width`` units per layer."""
     N, C = front.size.examples, front.size.labels
     bits = min(_MOST_BITS, (width - 1).bit_length() - 1)  # 2^bits units fold, one carries
     front = replace(front, fold_bits=bits)
@@ -107,27 +108,31 @@ def _shallowest(front: PointFront, width: int) -> YangDemand:
     side = min((width - 2) // 3, 1 + int((N - 1) ** 0.5))
     selections: list[Chain | Squares] = [Squares(side)] if side > 1 else []
     selections.append(Chain(max(1, min(N - 1, (width - 1) // 2))))
-    found = [YangDemand(read, shallowest(N, C, read.largest, how, bits)) for read in fronts for how in selections]
-    return min(found, key=lambda one: one.depth)
+    demands = [
+        YangDemand(front, shallowest(N, C, front.largest, selection, bits))
+        for front in fronts
+        for selection in selections
+    ]
+    return min(demands, key=lambda demand: demand.depth)
 
 
 def _narrowest(front: PointFront, depth: int) -> YangDemand:
-    """The network of the smallest width among those with this many layers at most."""
-    widest = max(2 * front.size.examples, 2**_MOST_BITS + 1)  # nothing is gained beyond
+    """Return the narrowest network among those of at most ``depth`` layers."""
+    widest = max(2 * front.size.examples, 2**_MOST_BITS + 1)  # a wider network is not shallower
     if (least := _shallowest(front, widest).depth) > depth:
         raise BadInput(f"depth is {depth}; expected at least {least} for {front.size.examples:,} points")
     return _shallowest(front, _first(lambda width: _shallowest(front, width).depth <= depth, NARROWEST, widest))
 
 
 def _balanced(front: PointFront) -> YangDemand:
-    """The network whose width and depth are at most s, for the smallest s."""
+    """Return the network whose width and depth are at most s, for the smallest s."""
     deepest = _shallowest(front, NARROWEST).depth
     fits = _first(lambda s: _shallowest(front, s).depth <= s, NARROWEST, max(NARROWEST, deepest))
     return _shallowest(front, fits)
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first number for which something holds that holds from there up to ``high``, by bisection."""
+    """Find by bisection the first number from which on ``holds`` is true up to ``high``."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
@@ -135,7 +140,7 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def plan(demand: YangDemand) -> Plan:
-    """The network's tensors, before it is built.
+    """Plan the network's tensors.
 
     >>> size = Size(examples=10_000, length=1, labels=2, vocab=10**8)
     >>> for settings in (YangSettings(), YangSettings(width=20), YangSettings(depth=40)):
@@ -149,7 +154,7 @@ def plan(demand: YangDemand) -> Plan:
 
 
 def build(task: Task, settings: YangSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
-    """The network that has memorized ``task``."""
+    """Build a network that has memorized ``task``."""
     checked = points.points_only(NAME, task)
     sizes = demand(checked, settings)
     return points.build(checked, sizes.front, sizes.stage, rng)

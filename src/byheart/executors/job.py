@@ -17,7 +17,7 @@ from byheart.files.memory import peak_memory
 from byheart.progress import Report
 
 RETRIES = 3
-"""How often a lost job is started again."""
+"""Number of times that a lost job is started again."""
 
 
 @dataclass(frozen=True)

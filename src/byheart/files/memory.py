@@ -40,7 +40,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def available() -> int:
     """Return the bytes that this process can still get: free memory, within all limits of the process.
 
-    If the system does not state limits, return the machine's memory, or 2⁶³ if that is unknown too."""
+    If the system does not state limits, return the machine's memory, or 2⁶³ if that is unknown too.
+    """
     limits = [_free(), _number(_LIMIT), *_limits(), _chosen()]
     return min((size for size in limits if size is not None), default=_installed())
 

@@ -4,7 +4,7 @@ Next to the name NAME, a writer makes the folder ``.NAME.byheart``, and removes 
 
     lock      held by the writer until it ends (:mod:`byheart.files.locks`), and signed
     draft     what is being written
-    rready     the complete draft on the disk; after the exchange, the former content of the name
+    ready     the complete draft on the disk; after the exchange, the former content of the name
     before    where names cannot be exchanged: the former content, until ``ready`` has taken its place
     waste     former content that may be removed
 
@@ -214,7 +214,7 @@ class Replacement:
             self._lock.release()
 
     def _clear(self) -> None:
-        """Remove what a writer has leftover. Content that it had moved away goes back, unless its place is taken."""
+        """Remove what a writer has left behind. Content that it had moved away goes back, unless its place is taken."""
         if os.path.lexists(self.room / BEFORE) and not os.path.lexists(self.place):
             os.rename(self.room / BEFORE, self.place)
             sync(self.place.parent)

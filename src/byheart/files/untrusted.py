@@ -64,8 +64,7 @@ def read_part(path: Path, start: int, size: int) -> bytearray:
 
 
 def read_lines(path: Path, *, memory_per_byte: int, kept_per_byte: int) -> Iterator[tuple[int, bytes | bytearray]]:
-    """Yield the lines of a regular file one at a time, numbered from 1, each with its line break (``\
-    ``).
+    """Yield the lines of a regular file one at a time, numbered from 1, each with its line break.
 
     While a line is read, a byte takes ``memory_per_byte`` bytes of memory. ``kept_per_byte`` bytes remain per byte
     of the file, in memory or on the disk.

@@ -1,21 +1,21 @@
-"""Capacity as a success probability: where does it cross one half, and how sure is that?
+"""Capacity as a success probability: find where it crosses one half, with a confidence interval.
 
-A probe is (x, successes, tries): at size x, so many of the tries memorized everything. Training is noisy, so that
-bisecting on single outcomes finds a different "capacity" every time; here every probe is kept, and
+A probe (x, successes, tries) counts the tries at size x that memorized everything. Training is noisy, so bisection on
+single outcomes finds a different "capacity" every time. Here every probe is kept, and
 
-    P(success at x) = σ(s·(c − x)),  s ≥ 0   (success falls as x grows; ``rising`` turns it round)
+    P(success at x) = σ(s·(c − x)),  s ≥ 0   (success falls as x grows; ``rising`` reverses it)
 
-is fitted by maximum likelihood. What is asked for is c, where the probability is ½.
+is fitted by maximum likelihood. The result is c, where the probability is ½.
 
 **Interval**: profile likelihood, {c : 2(max ℓ − max_s ℓ(c, s)) ≤ χ²₁}. ℓ is concave in (s·c, s), so its superlevel sets
 are convex, and c = s·c / s takes an interval of values on them: one interval, whose ends are roots. An end is open
-(None) where ℓ stays above the threshold for ever, that is, where a constant probability on the other side of ½ is as
-likely. The level is asymptotic: at 6 points of 8 tries, 95 % intervals held c in 93 % of 400 simulations, and of 20
-tries in 94.5 %. That the curve is logistic is not checked.
+(None) if ℓ stays above the threshold for ever, that is, if a constant probability on the other side of ½ is as likely.
+The level is asymptotic: at 6 points of 8 tries, 95 % intervals held c in 93 % of 400 simulations, and of 20 tries in
+94.5 %. Whether the curve is logistic is not checked.
 
 **Separation**: if all tries below some x succeed and all above fail, the likelihood has no maximum (s → ∞), but its
-supremum and the interval exist all the same; the gap is always in it. If everything fails, or everything succeeds, one
-end is open, and there is no estimate.
+supremum and the interval still exist, and the interval contains the gap. If all tries fail, or all succeed, one end is
+open, and there is no estimate.
 """
 
 import math
@@ -35,7 +35,7 @@ Status = Literal["found", "separated", "all fail", "all succeed", "no trend"]
 
 @dataclass(frozen=True)
 class Probe:
-    """So many tries at x, and how many of them succeeded."""
+    """Number of tries at x, and how many of them succeeded."""
 
     x: float
     successes: int
@@ -49,7 +49,7 @@ class Probe:
 
 
 def probes_of(rows: Sequence[Mapping[str, Any]], x: str, metric: str, at_least: float = 1.0) -> list[Probe]:
-    """A table's runs as probes: one succeeded whose ``metric`` is ``at_least`` so much; without a number it failed.
+    """Return a table's runs as probes. A run without a ``metric`` has failed, like one below ``at_least``.
 
     >>> probes_of([{"heads": 5, "accuracy": a} for a in (1.0, 0.98, None)], "heads", "accuracy")
     [Probe(x=5.0, successes=1, tries=3)]
@@ -62,10 +62,10 @@ def probes_of(rows: Sequence[Mapping[str, Any]], x: str, metric: str, at_least: 
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where the probability of success is ½.
+    """The point at which the probability of success is ½.
 
-    ``x`` is the estimate (the middle of the gap, if separated), None if there is none; ``low`` and ``high`` are the
-    ends of the interval, None where it is open. ``slope`` is s, per unit of x or of log x; None if it is infinite.
+    ``x`` is the estimate (the middle of the gap, if separated), or None if there is none. ``low`` and ``high`` are the
+    ends of the interval, None if open. ``slope`` is s, per unit of x or of log x, or None if it is infinite.
     """
 
     status: Status
@@ -86,7 +86,7 @@ def crossing(
     scale: Literal["linear", "log"] = "linear",
     level: float = LEVEL,
 ) -> Crossing:
-    """Where success falls through ½ as x grows (or rises, with ``rising``), on x or on log x.
+    """Find the x, or log x, at which success falls through ½ as x grows (or rises, with ``rising``).
 
     >>> half = crossing([Probe(100, 9, 10), Probe(200, 5, 10), Probe(300, 2, 10)])
     >>> half.status, round(half.x), round(half.low), round(half.high)
@@ -112,7 +112,7 @@ def crossing(
 
 @dataclass(frozen=True)
 class CrossingEstimate:
-    """The crossing of all rows of equal ``settings``, and how many tries it comes from."""
+    """The crossing of all rows with the same ``settings``, and their number of tries."""
 
     settings: dict[str, Any]
     tries: int
@@ -126,15 +126,15 @@ def crossings(
     metric: str,
     *,
     at_least: float = 1.0,
-    **how: Any,
+    **options: Any,
 ) -> list[CrossingEstimate]:
-    """Of a table: where success crosses ½ ``along`` one column, for each choice of the columns ``by``.
+    """Find the crossing ``along`` one column of a table, for each choice of the columns ``by``.
 
-    ``how`` is passed on to :func:`crossing`. BadInput if a column is not there, or holds no numbers.
+    ``options`` are those of :func:`crossing`. Raise BadInput if a column is missing or has other values than numbers.
 
     >>> rows = [{"heads": H, "examples": N, "accuracy": H / N} for N in (5, 10) for H in (1, 5, 10)]
-    >>> found = crossings(rows, "heads", ["examples"], "accuracy", rising=True)
-    >>> [(one.settings, one.tries, one.crossing.x) for one in found]
+    >>> estimates = crossings(rows, "heads", ["examples"], "accuracy", rising=True)
+    >>> [(estimate.settings, estimate.tries, estimate.crossing.x) for estimate in estimates]
     [({'examples': 5}, 3, 3.0), ({'examples': 10}, 3, 7.5)]
     """
     if not math.isfinite(at_least):
@@ -155,7 +155,7 @@ def crossings(
         CrossingEstimate(
             {name: group[0][name] for name in by},
             len(group),
-            crossing(probes_of(group, along, metric, at_least), **how),
+            crossing(probes_of(group, along, metric, at_least), **options),
         )
         for group in groups.values()
     ]
@@ -178,12 +178,12 @@ class _Table:
         self.unit = float(np.ptp(self.x)) or max(1.0, abs(float(self.x[0])))
 
     def outside(self, c: float) -> float:
-        """c as an x of the user's; on a logarithmic scale, beyond all floats it is 0 or infinite."""
+        """Convert c to the user's scale. On a logarithmic scale, values beyond all floats become 0 or infinite."""
         with np.errstate(over="ignore"):
             return float(np.exp(self.sign * c)) if self.log else self.sign * c
 
     def status(self) -> tuple[Status, str]:
-        """What there is to be found, and why not more."""
+        """Return the kind of estimate that the probes allow, and the reason if there is none."""
         if not self.k.any():
             return "all fail", "no try succeeded"
         if (self.k == self.n).all():
@@ -191,14 +191,14 @@ class _Table:
         if len(self.x) == 1:
             return "no trend", "there is one x only"
         terms = (self.k - self.n * self.share) * (self.x - self.x.mean())
-        if terms.sum() >= -1e-12 * np.abs(terms).sum():  # what rounding leaves of a sum that is zero is no trend
+        if terms.sum() >= -1e-12 * np.abs(terms).sum():  # a sum of zero with rounding errors is no trend
             return "no trend", "the slope is zero"
         if self.x[self.k > 0].max() <= self.x[self.k < self.n].min():
             return "separated", "no x with failures lies below one with successes: the slope is infinite"
         return "found", ""
 
     def best(self, status: Status) -> tuple[float | None, float]:
-        """The likeliest c, if there is one; and a c to go from, as likely as any if that one is."""
+        """Return the likeliest c, if there is one, and a c from which to search, which is as likely."""
         middle = float(self.x.mean())
         if status == "found":  # where the profile stops rising
             c = self.root(lambda c: float(self.excess(c, self.steepness(c)).sum()), middle, +1)
@@ -211,19 +211,19 @@ class _Table:
         return c, c + (1e-9 * self.unit * float(np.sign(share - 0.5)) if last == first else 0.0)
 
     def limit(self, direction: int) -> float:
-        """sup of ℓ for c → ±∞: a constant probability of at least, or at most, ½."""
+        """Return the supremum of ℓ for c → ±∞: the probability is constant, and at least or at most ½."""
         from scipy.special import xlog1py, xlogy
 
         share = max(self.share, 0.5) if direction > 0 else min(self.share, 0.5)
         return float(xlogy(self.k.sum(), share) + xlog1py((self.n - self.k).sum(), -share))
 
     def profile(self, c: float) -> float:
-        """sup over s ≥ 0 of ℓ(c, s), which is without the binomial coefficients."""
+        """Return the supremum of ℓ(c, s) over s ≥ 0, without the binomial coefficients."""
         z = self.steepness(c) * (c - self.x)
         return -float(self.k @ np.logaddexp(0.0, -z) + (self.n - self.k) @ np.logaddexp(0.0, z))
 
     def steepness(self, c: float) -> float:
-        """The s ≥ 0 at which ℓ(c, s) is largest: ℓ is concave in s, so a root of its derivative, or an end."""
+        """Return the s ≥ 0 at which ℓ(c, s) is largest: a root of the derivative or an end, as ℓ is concave in s."""
         from scipy.optimize import brentq
 
         ahead = c - self.x
@@ -236,19 +236,19 @@ class _Table:
         return float(brentq(lambda s: self.excess(c, s) @ ahead, 0.0, steepest, xtol=near, rtol=1e-15, maxiter=2000))
 
     def excess(self, c: float, s: float) -> Floats:
-        """Successes beyond what is expected [m]: their sum is ∂ℓ/∂c / s, and weighted with c − x it is ∂ℓ/∂s."""
+        """Return successes minus their expected number [m]. Their sum is ∂ℓ/∂c / s; weighted by c − x, it is ∂ℓ/∂s."""
         from scipy.special import expit
 
         return np.asarray(self.k - self.n * expit(s * (c - self.x)), np.float64)
 
     def end(self, start: float, direction: int, least: float) -> float | None:
-        """Where the profile falls below ``least``, going in this direction; None if it never does."""
+        """Return the c in this direction at which the profile falls below ``least``, or None if it never does."""
         if self.limit(direction) >= least:
             return None
         return self.root(lambda c: self.profile(c) - least, start, direction)
 
     def root(self, function: Callable[[float], float], start: float, direction: int) -> float:
-        """Where a function that is positive before and negative behind, going in this direction, changes its sign."""
+        """Return the point in this direction at which a function changes from positive to negative."""
         from scipy.optimize import brentq
 
         before = behind = start

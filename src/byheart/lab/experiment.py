@@ -1,7 +1,7 @@
-"""What `byheart lab run` runs: a list of configs, which of them are trained together, and how.
+"""Experiments: lists of configs for `byheart lab run`, and how they are grouped and trained.
 
 A config is a frozen dataclass of plain values (numbers, strings, booleans, None, tuples of them), which JSON can hold.
-Its key, a hash of kind and values, names its results wherever they are.
+Its key, a hash of class and values, names its results everywhere.
 """
 
 import hashlib
@@ -32,12 +32,12 @@ class Config(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """One config, ready to be trained and kept: the member, the metrics of what comes out, and what it is asked."""
+    """One config, ready to be trained and saved: the member, a function for its metrics, and its task."""
 
     member: Member
     metrics: Callable[[TrainingOutcome], Row]
     task: Task
-    """All that accuracy and loss are measured on, as a network is asked it."""
+    """The inputs and answers on which accuracy and loss are measured, as a task for networks."""
 
 
 Groups = Callable[[Sequence[Any]], list[list[Any]]]
@@ -47,11 +47,11 @@ Prepare = Callable[[Any], Prepared]
 
 @dataclass(frozen=True)
 class Experiment:
-    """A sweep: ``groups`` cuts configs into jobs; ``work`` trains those of a job on a device, tells how far it is, and
-    gives their metrics. ``prepare`` is for networks that are to be kept (:mod:`byheart.lab.saving`).
+    """A sweep over configs.
 
-    The first two take some configs of the experiment, not all of them: a run that goes on after a stop passes what is
-    left.
+    ``groups`` cuts configs into jobs. ``work`` trains the configs of a job on a device, reports its progress, and
+    returns their metrics. Both may receive only some of the configs, because a resumed run passes those that are left.
+    ``prepare`` is for networks that are saved (:mod:`byheart.lab.saving`).
     """
 
     name: str
@@ -66,11 +66,11 @@ class Experiment:
             raise BadInput(f"{self.name} has no configs; expected at least one")
         for config in self.configs:
             if not is_dataclass(config) or isinstance(config, type):
-                raise BadInput(f"{self.name}: {config!r} is no config; expected a dataclass of plain values")
+                raise BadInput(f"{self.name}: {config!r} is not a config; expected a dataclass of plain values")
             for name, value in asdict(config).items():
                 if not is_plain(value):
-                    what = "finite numbers that 64 bits hold, texts, True, False, None, and tuples of them"
-                    raise BadInput(f"{self.name}: {name} is {shortened(value)} in a config; expected {what}")
+                    expected = "finite numbers that 64 bits hold, texts, True, False, None, and tuples of them"
+                    raise BadInput(f"{self.name}: {name} is {shortened(value)} in a config; expected {expected}")
         keys = {key(config): config for config in self.configs}
         if len(keys) != len(self.configs):
             raise BadInput(
@@ -79,7 +79,7 @@ class Experiment:
 
 
 def is_plain(value: object) -> bool:
-    """Whether it is a value that comes back from JSON, as Byheart reads it; tuples do as lists.
+    """Return True if JSON, as Byheart reads it, preserves a value; tuples come back as lists.
 
     >>> is_plain((0.5, "x", None)), is_plain(float("nan")), is_plain(2**63), is_plain({})
     (True, False, False, False)
@@ -96,19 +96,19 @@ def is_plain(value: object) -> bool:
 
 
 def to_json(config: Config) -> dict[str, Any]:
-    """The config as JSON has it: tuples become lists."""
+    """Return the config as JSON has it, with tuples as lists."""
     values: dict[str, Any] = json.loads(json.dumps(asdict(config)))
     return values
 
 
 def key(config: Config) -> str:
-    """Sixteen hexadecimal digits that depend on the kind of the config and its values alone."""
+    """Return sixteen hexadecimal digits that depend only on the class and the values of a config."""
     text = json.dumps([kind_of(config), formerly(to_json(config))], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def checked_scale(scale: str) -> Scale:
-    """One of :data:`SCALES`.
+    """Return ``scale``. Raise BadInput unless it is one of :data:`SCALES`.
 
     >>> checked_scale("huge")
     Traceback (most recent call last):

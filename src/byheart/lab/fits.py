@@ -1,24 +1,24 @@
-"""Scaling laws: which curve goes through measurements, how sure its numbers are, and whether another would do as well.
+"""Scaling laws: fit curves to measurements, with intervals of their parameters, and compare families of curves.
 
-Families, for measurements (x, y), repetitions at one x as so many points:
+Families, for measurements (x, y); repetitions at one x are separate points:
 
     linear a + b·x,   quadratic … + c·x²,   cubic … + d·x³,   power a·x^b,   power+offset a·x^b + c.
 
-**Fit**: least squares, every point of equal weight. Polynomials are solved for. Of a power law only b is searched for
-(on a grid, then from its best by Levenberg–Marquardt), since a and c are linear once b is known; so no start has to be
-guessed.
+**Fit**: least squares, every point of equal weight. Polynomials are solved directly. For a power law only b is searched
+(on a grid, then from its best by Levenberg–Marquardt), because a and c are linear once b is known. So no start has to
+be guessed.
 
 **Intervals** come from the covariance s²(JᵀJ)⁻¹, s² = RSS / (points − parameters), times Student's quantile. For
-Gaussian noise of one variance they are exact for polynomials; for power laws, where J is taken at the fit, they hold as
-far as the curve is straight within the noise. Not checked: that the noise is Gaussian and equal along x. Accuracies
-near 0 or 1 are less noisy than in the middle.
+Gaussian noise of one variance they are exact for polynomials. For power laws, where J is taken at the fit, they hold as
+far as the curve is straight within the noise. It is not checked that the noise is Gaussian and equal along x;
+accuracies near 0 or 1 are less noisy than in the middle.
 
-**Comparison**: AICc = m·log(RSS/m) + 2k + 2k(k + 1)/(m − k − 1), m points, k parameters with the noise's variance among
-them; and two errors on what was held out: each x in turn (all its repetitions), and the largest x alone, which is what
-"the law goes on" means. Where x-values are repeated, an F test says whether the curve misses their means by more than
-the repetitions scatter. In-sample error is no criterion: the cubic would always win.
+**Comparison**: AICc = m·log(RSS/m) + 2k + 2k(k + 1)/(m − k − 1), with m points and k parameters, counting the noise's
+variance; and two errors on held-out points: at each x in turn (all its repetitions), and at the largest x alone, which
+tests extrapolation. If x-values are repeated, an F test compares the curve's distance from their means with the scatter
+of repetitions. In-sample error is no criterion: the cubic would always win.
 
-A fit that failed has a status, a reason and no numbers, so that nothing can be drawn.
+A fit that failed has a status and a reason but no numbers, so that nothing can be drawn.
 """
 
 import math
@@ -44,14 +44,16 @@ FORMULAS: dict[Family, str] = {
 FAMILIES = tuple(FORMULAS)
 NAMES = {family: [name for name in "abcd" if name in formula] for family, formula in FORMULAS.items()}
 LARGEST_EXPONENT = 8.0
-LEAST_EXPONENT = 0.01  # nearer to 0, a·x^b + c is a logarithm with a and c running away from each other
+"""Largest absolute value of a power law's exponent."""
+LEAST_EXPONENT = 0.01
+"""Smallest exponent of a power law with an offset. Near 0, a·x^b + c is a logarithm whose a and c diverge."""
 _GRID = 0.05
 _LARGEST_CONDITION = 1e10
-"""Largest over least singular value, columns of length one: beyond it, points do not tell the parameters apart."""
+"""Largest ratio of singular values, for columns of length one, at which points determine the parameters."""
 
 
-class _NoFit(Exception):  # noqa: N818 (it is an outcome, and is caught in this module)
-    """There is no fit, and why."""
+class _NoFit(Exception):  # noqa: N818 (an outcome, which this module catches)
+    """Raised if there is no fit, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,11 @@ class FamilyFit:
         return self.estimates[NAMES[self.family].index(name)]
 
     def at(self, x: npt.ArrayLike) -> Floats:
-        """The curve at x [...]."""
+        """Return the values of the curve at x [...]."""
         return _curve(self.family, self._values(), np.asarray(x, float))
 
     def band(self, x: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """Where the curve itself lies at x [...] with probability ``level``, at each x for itself."""
+        """Return the ends of the curve's interval with probability ``level``, for each x [...] separately."""
         J = _jacobian(self.family, self._values(), np.asarray(x, float))
         assert self.covariance is not None
         spread = np.sqrt(((J @ self.covariance) * J).sum(axis=-1).clip(min=0))
@@ -113,7 +115,7 @@ class FamilyFit:
         return self.at(x) - half, self.at(x) + half
 
     def row(self) -> dict[str, float | int | str | None]:
-        """One flat row for a table."""
+        """Return one flat row for a table."""
         row: dict[str, Any] = {name: getattr(self, name) for name in ("family", "status", "reason", "points")}
         for estimate in self.estimates:
             name = estimate.name
@@ -133,7 +135,7 @@ class FamilyFit:
 def fit(
     x: npt.ArrayLike, y: npt.ArrayLike, family: Family, *, level: float = LEVEL, held_out: bool = True
 ) -> FamilyFit:
-    """The family's curve through points x [m], y [m]; without ``held_out``, no time goes into errors at held-out x.
+    """Fit a family's curve to points x [m], y [m]. Without ``held_out``, no errors at held-out x are computed.
 
     >>> law = fit([1, 2, 3, 4], [3.1, 4.9, 7.1, 8.9], "linear")
     >>> [(e.name, round(e.value, 3), round(e.low, 3), round(e.high, 3)) for e in law.estimates]
@@ -159,7 +161,7 @@ def fit(
     half = student_quantile(level, free) * np.sqrt(np.diag(covariance))
     ends = zip(NAMES[family], values.tolist(), (values - half).tolist(), (values + half).tolist(), strict=True)
     errors = [_error_without(family, xs, ys, value) for value in np.unique(xs)] if held_out else [None]
-    known = [error for error in errors if error is not None]
+    defined = [error for error in errors if error is not None]
     return FamilyFit(
         family,
         "fitted",
@@ -169,7 +171,7 @@ def fit(
         tuple(Estimate(*end) for end in ends),
         noise=math.sqrt(squares / free),
         aicc=_aicc(squares, len(xs), len(values), float(np.abs(ys).max())),
-        leave_one_out=math.sqrt(np.mean(np.square(known))) if len(known) == len(errors) else None,
+        leave_one_out=math.sqrt(np.mean(np.square(defined))) if len(defined) == len(errors) else None,
         extrapolation=errors[-1],
         lack_of_fit=_lack_of_fit(family, values, xs, ys),
         covariance=covariance,
@@ -178,7 +180,7 @@ def fit(
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """All families on the same points, the least AICc first, those without one behind, failed fits last."""
+    """All families on the same points: by ascending AICc, then those without one, then failed fits."""
 
     fits: tuple[FamilyFit, ...]
 
@@ -189,28 +191,28 @@ class Comparison:
 
     @property
     def by_leave_one_out(self) -> FamilyFit | None:
-        """The family that predicts x-values that were held out best."""
+        """The family with the best predictions at held-out x."""
         able = (f for f in self.fits if f.leave_one_out is not None)
         return min(able, key=lambda f: f.leave_one_out or 0.0, default=None)
 
     @property
     def agreed(self) -> bool:
-        """Whether both criteria prefer the same family; where not, the points do not decide."""
+        """True if both criteria prefer the same family; otherwise the points do not decide."""
         return self.by_aicc is not None and self.by_aicc is self.by_leave_one_out
 
     @property
     def weights(self) -> dict[Family, float]:
-        """Akaike's weights, exp(−ΔAICc/2) in proportion, of the families that have an AICc."""
-        known = {f.family: f.aicc for f in self.fits if f.aicc is not None}
-        least = min(known.values(), default=0.0)
-        shares = {family: math.exp((least - aicc) / 2) for family, aicc in known.items()}
+        """Akaike's weights, proportional to exp(−ΔAICc/2), of the families that have an AICc."""
+        criteria = {f.family: f.aicc for f in self.fits if f.aicc is not None}
+        least = min(criteria.values(), default=0.0)
+        shares = {family: math.exp((least - aicc) / 2) for family, aicc in criteria.items()}
         return {family: share / sum(shares.values()) for family, share in shares.items()}
 
 
 def compare(
     x: npt.ArrayLike, y: npt.ArrayLike, families: Sequence[Family] = FAMILIES, *, level: float = LEVEL
 ) -> Comparison:
-    """Every family through the same points.
+    """Fit every family to the same points.
 
     >>> x = np.arange(1, 9)
     >>> compare(x, 2 * x**1.5 + [0.01, -0.01, 0.02, 0, -0.02, 0.01, 0, -0.01]).by_aicc.family
@@ -223,7 +225,7 @@ def compare(
 
 
 def _solve(family: Family, xs: Floats, ys: Floats) -> Floats:
-    """The parameters; _NoFit if the points do not determine them."""
+    """Return the parameters. Raise _NoFit if the points do not determine them."""
     wanted, have = len(NAMES[family]), len(np.unique(xs))
     if have < wanted:
         raise _NoFit(f"{have} different x; expected at least {wanted}, one per parameter")
@@ -234,9 +236,9 @@ def _solve(family: Family, xs: Floats, ys: Floats) -> Floats:
 
 
 def _power(xs: Floats, ys: Floats, *, offset: bool) -> Floats:
-    """(a, b) or (a, b, c): the best b, with a and c solved for at each b.
+    """Return (a, b) or (a, b, c): the best b, with a and c solved for at each b.
 
-    Beside an offset, (x^b − 1)/b stands for x^b: it gives the same curves, and those of log x at b = 0.
+    With an offset, (x^b − 1)/b replaces x^b: it gives the same curves, and those of log x at b = 0.
     """
     from scipy.optimize import least_squares
     from scipy.special import boxcox
@@ -271,7 +273,7 @@ def _power(xs: Floats, ys: Floats, *, offset: bool) -> Floats:
 
 
 def _normed(J: Floats) -> tuple[Floats, Floats]:
-    """Columns of length one, and the lengths they had; _NoFit if the points do not tell the columns apart."""
+    """Return columns of length one, and their lengths before. Raise _NoFit unless the points distinguish them."""
     lengths = np.linalg.norm(J, axis=0)
     if not (np.isfinite(lengths).all() and lengths.all()):
         raise _NoFit("the curve does not depend on one of the parameters, or overflows")
@@ -287,7 +289,7 @@ def _curve(family: Family, values: Floats, xs: Floats) -> Floats:
 
 
 def _jacobian(family: Family, values: Floats, xs: Floats) -> Floats:
-    """Derivatives of the curve by the parameters, [..., k] at x [...]."""
+    """Return the derivatives of the curve by the parameters, [..., k] at x [...]."""
     powers = xs[..., None] ** (values[1] if family.startswith("power") else np.arange(len(values)))
     if not family.startswith("power"):
         return np.asarray(powers)
@@ -296,7 +298,7 @@ def _jacobian(family: Family, values: Floats, xs: Floats) -> Floats:
 
 
 def _aicc(squares: float, points: int, parameters: int, largest: float) -> float | None:
-    """From the sum of squares; the noise's variance is one more parameter."""
+    """Return AICc from the sum of squares, or None for too few points. The noise's variance is one more parameter."""
     m, k = points, parameters + 1
     if m - k - 1 < 1:
         return None
@@ -306,7 +308,7 @@ def _aicc(squares: float, points: int, parameters: int, largest: float) -> float
 
 
 def _error_without(family: Family, xs: Floats, ys: Floats, value: float) -> float | None:
-    """Predicted minus mean measured at x = ``value``, from the other points; None if they allow no fit."""
+    """Return predicted minus mean measured y at x = ``value``, from the other points, or None if they allow no fit."""
     out = xs == value
     try:
         values = _solve(family, xs[~out], ys[~out])
@@ -316,7 +318,7 @@ def _error_without(family: Family, xs: Floats, ys: Floats, value: float) -> floa
 
 
 def _lack_of_fit(family: Family, values: Floats, xs: Floats, ys: Floats) -> float | None:
-    """F test: what the curve misses of the means at each x, against the scatter about these means."""
+    """Return the p-value of an F test: the curve's distance from means at each x, against the scatter about them."""
     from scipy.special import fdtrc
 
     different, places, counts = np.unique(xs, return_inverse=True, return_counts=True)

@@ -102,7 +102,7 @@ def member_from(
         raise BadInput(
             f"loss is {training.loss!r} and the task {task.kind}; expected mean-square for real targets only"
         )
-    tensors = {name: torch.tensor(tensor) for name, tensor in network.weights().items()}
+    tensors = {name: torch.tensor(tensor) for name, tensor in network.by_name().items()}
     kept = {"frozen-attention": ATTENTION & set(tensors), "construction": set(tensors), "random": set()}[start]
     examples, constants = _data(task)
     return Member(
@@ -117,7 +117,7 @@ def member_from(
 
 
 def _shapes(network: SoftmaxNetwork, widths: tuple[int, int] | None) -> Shapes:
-    shapes = {name: tensor.shape for name, tensor in network.weights().items()}
+    shapes = {name: tensor.shape for name, tensor in network.by_name().items()}
     H, d, d_v = shapes["W_V"]
     own = shapes["W_O"][2]
     d_v, k = widths or (d_v, own)

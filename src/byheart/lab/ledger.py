@@ -34,7 +34,7 @@ def evaluations(training: Training, step: int) -> int:
 
 
 class Ledger:
-    """For each member: history, right answers in the last batches, seconds, and with ``keep_weights`` its weights."""
+    """Records of members by place: history, right answers in last batches, seconds, with ``keep_weights`` weights."""
 
     def __init__(self, members: Sequence[Member], *, keep_weights: bool) -> None:
         self.members, self.keep_weights = members, keep_weights

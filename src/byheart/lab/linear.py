@@ -1,19 +1,19 @@
-"""Straight as far as it is not saturated: slopes, how much of the variance a line explains, and where it flattens.
+"""Lines through the points that are not saturated: slopes, the variance that a line explains, and where it flattens.
 
 **The linear range.** Accuracy ends at 1 and a line does not, so lines go through the points whose *mean* accuracy over
-repetitions is below :data:`SATURATED`: choosing single runs by what they reached would bend the line. A line has to be
-held against at least :data:`FEWEST` different x. Nothing else is left out, whatever the curve looks like there: neither
-the slow beginning nor what bends.
+repetitions is below :data:`SATURATED`. Choosing single runs by their own accuracy would bend the line. A line needs at
+least :data:`FEWEST` different x. No other points are left out, whatever the curve looks like: neither a slow beginning
+nor a bend.
 
-**Two intervals of a slope.** ``slope`` has that of least squares, whose noise is all that the line misses, bends too.
-``over_seeds`` has the one that repetitions alone make, by their scatter about the means at each x: where the slope of
-this line, through models at these x with other seeds, would lie. It is exact for Gaussian noise of one variance,
-straight or not, and needs repetitions.
+**Two intervals of a slope.** ``slope`` has the interval of least squares, whose noise is all that the line misses,
+including bends. ``over_seeds`` has the interval from repetitions alone, by their scatter about the means at each x: it
+says where the slope of this line would lie for models at these x with other seeds. It is exact for Gaussian noise of
+one variance, straight or not, and needs repetitions.
 
-**R²** of a line through m points, 1 − RSS/TSS, estimates λ/(λ + m), λ the noncentrality of F = (m − 2)·R²/(1 − R²),
-which has 1 and m − 2 degrees of freedom. Its interval is found from that: the λ for which so large, or so small, an F
-has half of the probability that is left over. It is exact for a true line with Gaussian noise of one variance; neither
-is checked, but for the line there is the F test of :mod:`byheart.lab.fits` where x-values are repeated.
+**R²** of a line through m points, 1 − RSS/TSS, estimates λ/(λ + m), where λ is the noncentrality of
+F = (m − 2)·R²/(1 − R²), which has 1 and m − 2 degrees of freedom. The ends of its interval are the λ at which an F as
+large, or as small, has half of the remaining probability. It is exact for a true line with Gaussian noise of one
+variance. Neither is checked, but the F test of :mod:`byheart.lab.fits` tests the line if x-values are repeated.
 """
 
 import math
@@ -27,17 +27,19 @@ from byheart.lab.quantiles import LEVEL, check_level, student_quantile
 from byheart.tasks.arrays import Floats
 
 SATURATED = 0.9
-"""Points whose mean is not below it are left out."""
+"""Smallest mean accuracy of points that are left out."""
 FEWEST = 3
-"""Different x that a line needs."""
+"""Smallest number of different x for a line."""
 
 Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class FittedLine:
-    """A line through this many ``points``, repetitions counted; ``lack_of_fit`` as in
-    :class:`byheart.lab.fits.FamilyFit`."""
+    """A line through ``points`` points, counting repetitions.
+
+    ``lack_of_fit`` is that of :class:`byheart.lab.fits.FamilyFit`.
+    """
 
     points: int
     slope: Estimate
@@ -47,7 +49,7 @@ class FittedLine:
 
 
 def unsaturated(points: Points, most: float = SATURATED) -> list[tuple[float, float]]:
-    """The points at those x at which the mean is below ``most``.
+    """Return the points at those x at which the mean is below ``most``.
 
     >>> unsaturated([(1, 0.5), (2, 0.95), (2, 0.8), (3, 1.0)])
     [(1, 0.5), (2, 0.95), (2, 0.8)]
@@ -59,10 +61,10 @@ def unsaturated(points: Points, most: float = SATURATED) -> list[tuple[float, fl
 
 
 def line(points: Points, level: float = LEVEL) -> FittedLine | None:
-    """Least squares; None where there are too few different x, or the points do not determine a line and its noise.
+    """Fit a line by least squares, or return None if the points do not determine a line and its noise.
 
-    >>> found = line([(1, 0.1), (2, 0.22), (3, 0.28), (4, 0.4)])
-    >>> round(found.slope.value, 3), [round(number, 2) for number in vars(found.r_squared).values() if number != "R²"]
+    >>> fitted = line([(1, 0.1), (2, 0.22), (3, 0.28), (4, 0.4)])
+    >>> round(fitted.slope.value, 3), [round(number, 2) for number in vars(fitted.r_squared).values() if number != "R²"]
     (0.096, [0.98, 0.36, 0.99])
     """
     if len({x for x, _ in points}) < FEWEST:
@@ -79,7 +81,7 @@ def line(points: Points, level: float = LEVEL) -> FittedLine | None:
 
 
 def _over_seeds(xs: Floats, ys: Floats, slope: float, level: float) -> Estimate | None:
-    """The slope with the interval that the scatter at equal x makes; None without repetitions."""
+    """Return the slope with the interval from the scatter at equal x, or None without repetitions."""
     _, places = np.unique(xs, return_inverse=True)
     counts = np.bincount(places)
     free = len(xs) - len(counts)
@@ -92,7 +94,9 @@ def _over_seeds(xs: Floats, ys: Floats, slope: float, level: float) -> Estimate 
 
 
 def r_squared_interval(squared: float, points: int, level: float = LEVEL) -> tuple[float, float]:
-    """Where R² of a line through this many points lies with probability ``level``, if ``squared`` was found.
+    """Return the interval in which R² of a line through ``points`` points lies with probability ``level``.
+
+    ``squared`` is the R² of the sample.
 
     >>> [round(end, 3) for end in r_squared_interval(0.9, points=20)]
     [0.768, 0.937]
@@ -105,24 +109,24 @@ def r_squared_interval(squared: float, points: int, level: float = LEVEL) -> tup
         return 1.0, 1.0
     F = free * squared / (1 - squared)
 
-    def where(probability: float) -> float:
-        """R² for which an F at most as large as this one has the probability, which falls as R² grows."""
+    def solution(probability: float) -> float:
+        """Return the R² at which F does not exceed its value with this probability, which falls as R² grows."""
         if ncfdtr(1, free, 0, F) <= probability:
             return 0.0
         most = F + 1
         while ncfdtr(1, free, most, F) > probability:
             most *= 2
-        found = float(brentq(lambda size: ncfdtr(1, free, size, F) - probability, 0, most))
-        return found / (found + points)
+        size = float(brentq(lambda size: ncfdtr(1, free, size, F) - probability, 0, most))
+        return size / (size + points)
 
-    return where(1 - tail), where(tail)
+    return solution(1 - tail), solution(tail)
 
 
 @dataclass(frozen=True)
 class Flattening:
-    """Slopes of two lines, through the points up to x = ``at`` and through those beyond.
+    """Slopes of two lines: through the points up to x = ``at``, and through those beyond.
 
-    ``equal`` is the probability of so large a difference between the slopes if they were the same (Welch's t test).
+    ``equal`` is the probability of a difference this large between the slopes if they were the same (Welch's t test).
     """
 
     at: float
@@ -132,9 +136,9 @@ class Flattening:
 
 
 def flattening(points: Points, at: float) -> Flattening | None:
-    """Whether a curve that grows up to x = ``at`` still grows beyond.
+    """Compare the slopes of a curve up to x = ``at`` and beyond.
 
-    None where one side has no line, or where both lines are exact, so that there is no noise to test against.
+    Return None if one side has no line, or if both lines are exact, so that there is no noise to test against.
     """
     from scipy.special import stdtr
 
@@ -150,5 +154,5 @@ def flattening(points: Points, at: float) -> Flattening | None:
 
 
 def _variance(side: FittedLine) -> float:
-    """Of the slope, from the half-width of its interval."""
+    """Return the variance of the slope, from the half-width of its interval."""
     return ((side.slope.high - side.slope.value) / student_quantile(LEVEL, side.points - 2)) ** 2

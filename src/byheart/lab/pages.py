@@ -151,7 +151,7 @@ def _check_step(places: Sequence[int], step: int, ledger: Ledger) -> None:
 
 
 def _read_weights(left: dict[str, NDArray[Any]], ledger: Ledger, dtype: torch.dtype) -> None:
-    """Of members that are done, where they are wanted."""
+    """Read the weights of members that are done, if the ledger keeps them."""
     for place in sorted(ledger.done) if ledger.keep_weights else ():
         shapes = ledger.members[place].architecture.init(torch.Generator())
         ledger.weights[place] = {

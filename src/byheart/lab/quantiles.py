@@ -6,11 +6,11 @@ import statistics
 from byheart.errors import BadInput
 
 LEVEL = 0.95
-"""Of all intervals, unless another one is asked for."""
+"""Default confidence level of all intervals."""
 
 
 def student_quantile(level: float, degrees: int) -> float:
-    """The t such that a Student variable lies within ±t with probability ``level``.
+    """Return the t such that a Student variable lies within ±t with probability ``level``.
 
     >>> round(student_quantile(0.95, 4), 6), round(student_quantile(0.95, 1000), 4)
     (2.776445, 1.9623)
@@ -23,7 +23,7 @@ def student_quantile(level: float, degrees: int) -> float:
 
 
 def mean_interval(values: list[float], level: float = LEVEL) -> tuple[float, float | None, float | None]:
-    """Mean of independent repetitions and the Student interval of it; None for the ends if there is one value only.
+    """Return the mean of independent repetitions and its Student interval, whose ends are None for a single value.
 
     >>> [round(number, 4) for number in mean_interval([1.0, 2.0, 3.0])]
     [2.0, -0.4841, 4.4841]
@@ -38,7 +38,7 @@ def mean_interval(values: list[float], level: float = LEVEL) -> tuple[float, flo
 
 
 def check_level(level: float) -> float:
-    """``level``, if it is one."""
+    """Return ``level``. Raise BadInput unless it is between 0 and 1."""
     if not 0 < level < 1:
         raise BadInput(f"level is {level}; expected between 0 and 1, like {LEVEL}")
     return level

@@ -1,7 +1,7 @@
-"""Tables of results in short: repetitions (configs that differ in nothing but their seed) as means and deviations.
+"""Summaries of results: means and deviations over repetitions, that is, configs that differ only in their seed.
 
-Everything comes from the rows of a run alone. The axes of a table are the settings that vary; runs are compared point
-by point on the axes of all, so that they may differ in settings that are constant in each, as scales do.
+Everything comes from the rows of a run. The axes of a table are the settings that vary. Runs are compared point by
+point on the axes of all, so they may differ in settings that are constant in each, such as scales.
 """
 
 import statistics
@@ -26,7 +26,7 @@ class MetricSummary:
 
 @dataclass(frozen=True)
 class SummaryPoint:
-    """All repetitions of one choice of the axes; metrics that are no numbers, or too large for means, are omitted."""
+    """All repetitions of one choice of the axes. Metrics that are not numbers, or too large for means, are left out."""
 
     settings: dict[str, Any]
     models: int
@@ -35,16 +35,16 @@ class SummaryPoint:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a metric of one run lies from that of another, at the ``points`` that both have."""
+    """Differences of a metric between two runs, at the ``points`` that both have."""
 
     points: int
     mean: float | None
     largest: float | None
-    """The difference of the largest absolute value."""
+    """Difference with the largest absolute value."""
 
 
 def axes(rows: Sequence[ResultRow]) -> list[str]:
-    """Names of the settings that vary, the seed aside.
+    """Return the names of the settings that vary, except the seed.
 
     >>> axes([ResultRow("toy", "", {"heads": heads, "dim": 4, "seed": 0}, "done", {}, 0.0, None) for heads in (1, 6)])
     ['heads']
@@ -54,7 +54,7 @@ def axes(rows: Sequence[ResultRow]) -> list[str]:
 
 
 def points(rows: Sequence[ResultRow], along: Collection[str] | None = None) -> list[SummaryPoint]:
-    """Done rows in groups of equal settings, along the axes that are given or else along those that vary.
+    """Return done rows in groups of equal settings, along the given axes, or else along the settings that vary.
 
     >>> results = [({"seed": seed}, "done", {"accuracy": 0.5 + seed / 4}) for seed in (0, 1)]
     >>> rows = [ResultRow("toy", "", *result, 0.0, None) for result in results]

@@ -4,7 +4,7 @@
 kind           networks of this kind                                                  package
 =============  =====================================================================  ======================
 exact          layers of integers over powers of two                                  ``networks/exact``
-softmax        one softmax attention layer with float64 weights                       ``networks/softmax``
+softmax        one softmax attention layer with float64 weights                       ``networks/softmax.py``
 trained        networks that were trained, as blocks of steps; Hugging Face's GPT-2   ``networks/trained``
 transformer    float Transformers whose sublayers read and write parts of the stream  ``networks/transformer``
 stock          models that Hugging Face's classes run: Llama and Qwen2-MoE            ``networks/stock``
@@ -46,7 +46,7 @@ from byheart.progress import Report
 
 _READERS = {
     EXACT: ("exact.exact_network", "ExactNetwork.read"),
-    SOFTMAX: ("softmax.softmax_network", "SoftmaxNetwork.read"),
+    SOFTMAX: ("softmax", "SoftmaxNetwork.read"),
     TRAINED: ("trained.trained_network", "TrainedNetwork.read"),
     "gpt2": ("trained.gpt2", "read_gpt2"),
     FLOAT: ("transformer.transformer_network", "TransformerNetwork.read"),

@@ -5,6 +5,7 @@ from pathlib import Path
 from reprlib import repr as shortened
 
 from byheart.errors import BadInput
+from byheart.files.decoding import decode
 from byheart.files.untrusted import read_json
 from byheart.networks.folders import CONFIG, WEIGHTS
 from byheart.planting.layout import CODE, FORMAT, INDEX, MANIFEST, MEMORY
@@ -38,25 +39,21 @@ def read_manifest(folder: Path) -> Manifest:
         raise BadInput(f"{folder}: has no {MANIFEST}; expected a folder that byheart plant wrote") from None
     if given.get("format") != FORMAT or given.keys() != {"format", "facts", "words", "plan", "files", "base"}:
         raise BadInput(f"{path}: no manifest of this version; expected format {FORMAT!r} and what belongs to it")
-    files, base = given["files"], given["base"]
-    if not _are_texts(files) or files.keys() != {MEMORY, CODE, CONFIG, INDEX}:
+    files = decode(dict[str, str], given["files"], f"{path}: files")
+    if files.keys() != {MEMORY, CODE, CONFIG, INDEX}:
         raise BadInput(f"{path}: files is {shortened(files)}; expected hashes of {MEMORY}, {CODE}, {CONFIG}, {INDEX}")
-    if not isinstance(base, dict) or not all(_are_texts(one) and set(one) == {"as", "sha256"} for one in base.values()):
+    base = decode(dict[str, dict[str, str]], given["base"], f"{path}: base")
+    if not all(entry.keys() == {"as", "sha256"} for entry in base.values()):
         raise BadInput(f"{path}: base is {shortened(base)}; expected the place and the hash of every file")
-    found = {name: (one["as"], one["sha256"]) for name, one in base.items()}
+    found = {name: (entry["as"], entry["sha256"]) for name, entry in base.items()}
     for name in {*found, *(place for place, _ in found.values())}:
         _check_inside(path, name)
     if CONFIG not in found or not {WEIGHTS, INDEX} & found.keys():
         raise BadInput(f"{path}: base lacks {CONFIG} or the weights; expected every file of the base")
     if len({place for place, _ in found.values()} | set(files)) != len(found) + len(files):
         raise BadInput(f"{path}: two files have one place; expected different ones")
-    if type(given["words"]) is not int or not isinstance(given["facts"], str):
-        raise BadInput(f"{path}: words or facts are damaged; expected a number, and a hash")
-    return Manifest(plan_in(path, given["plan"]), given["facts"], given["words"], files, found)
-
-
-def _are_texts(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+    facts, words = decode(str, given["facts"], f"{path}: facts"), decode(int, given["words"], f"{path}: words")
+    return Manifest(plan_in(path, given["plan"]), facts, words, files, found)
 
 
 def _check_inside(path: Path, name: str) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 
 from byheart.approximation import Approximation, DistanceEstimate
 from byheart.approximation.measure import outputs
-from byheart.report.style import FAINT, INK, QUIET, canvas, colours, plain, save_picture
+from byheart.exhibits import FAINT, INK, QUIET
+from byheart.report.style import canvas, colours, plain, save_picture
 from byheart.tasks.arrays import Floats
 
 Results: TypeAlias = Sequence[tuple[Approximation, DistanceEstimate]]

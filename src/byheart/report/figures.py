@@ -11,7 +11,8 @@ from byheart.bounds.counting import bits_needed
 from byheart.constructions.gadgets.demand import Setting, most_questions
 from byheart.constructions.planner import planned
 from byheart.constructions.registry import known
-from byheart.report.style import FAINT, INK, NARROW, QUIET, canvas, colours, save_picture
+from byheart.exhibits import FAINT, INK, QUIET
+from byheart.report.style import NARROW, canvas, colours, save_picture
 from byheart.sizes import Size
 
 _GAP = 0.048

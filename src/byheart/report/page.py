@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from byheart.errors import BadInput
+from byheart.exhibits import Lead, Table
 from byheart.files.writing import check_file, write_text
 from byheart.report.style import check_matplotlib, narrow
 from byheart.report.svg import inline, palette
@@ -24,23 +25,6 @@ MOST_ROWS = 400
 """That a table shows; the others are counted. All of them are in the run's own files."""
 MISSING = "–"
 """What stands where there is no value."""
-
-
-@dataclass(frozen=True)
-class Lead:
-    """What a page says first."""
-
-    paper: str = ""
-    question: str = ""
-    findings: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of plain values under a heading; columns are those of all rows, in the order of first appearance."""
-
-    title: str
-    rows: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -88,7 +72,7 @@ class HtmlPage:
     """
 
     title: str
-    lead: Lead = Lead()
+    lead: Lead = field(default_factory=Lead)
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
     about: Mapping[str, Any] = field(default_factory=dict)

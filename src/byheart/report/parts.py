@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from byheart.exhibits import FAINT, INK, QUIET
 from byheart.networks import Account, Network
-from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
+from byheart.report.style import canvas, save_picture
 
 WORDS = "words of the table"
 _PARTS = {

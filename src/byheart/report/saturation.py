@@ -5,7 +5,7 @@ more than 0.99. Such a head tells examples apart only by which token that is; on
 Their proof gives each of the H heads r − 1 examples to hold and saturates it on all others: blocks on the diagonal.
 (Of those r − 1 some may lie above 0.99 by chance, in short contexts; here they count as saturated, by the threshold.)
 
-Weights are float64, up to the rounding of :func:`.softmax.softmax_network.attention`; the counts are those of these
+Weights are float64, up to the rounding of :func:`byheart.networks.softmax.attention`; the counts are those of these
 weights, and a weight within rounding of the threshold may fall on either side. Not checked: whether the answers
 are right. That a head is not saturated does not say that it is needed.
 """
@@ -19,12 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.exhibits import FAINT, INK, QUIET
 from byheart.networks import Network
-from byheart.networks.reading import Inputs
-from byheart.networks.softmax.softmax_network import CHUNK, Floats, SoftmaxNetwork, attention, check_inputs, embedded
-from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
-from byheart.tasks.arrays import Ids
+from byheart.networks.softmax import Inputs, SoftmaxNetwork, attention, embedded
+from byheart.report.style import canvas, save_picture
+from byheart.tasks.arrays import Floats, Ids
 
+MAX_ENTRIES = 1 << 24
+"""Entries of the largest array in memory at a time."""
 THRESHOLD = 0.99
 """A head whose largest weight is above this counts as saturated: the paper's, and :mod:`byheart.lab`'s too."""
 
@@ -98,10 +100,10 @@ def saturation_of(network: Network, inputs: Inputs, *, threshold: float = THRESH
     sequences, queries = inputs
     if not len(sequences):
         raise BadInput("there are no examples; expected at least one")
-    check_inputs(network, inputs)
+    network.check_inputs(inputs)
     H, d, _ = network.W_Q.shape
     largest, token = np.empty((H, len(sequences))), np.empty((H, len(sequences)), np.int64)
-    each = max(1, CHUNK // (sequences.shape[1] * max(H, d) + H * d))
+    each = max(1, MAX_ENTRIES // (sequences.shape[1] * max(H, d) + H * d))
     for start in range(0, len(sequences), each):
         chosen = slice(start, start + each)
         vectors, asked = embedded(network, (sequences[chosen], None if queries is None else queries[chosen]))

@@ -9,11 +9,9 @@ from typing import Any
 
 from byheart.constructions import known
 from byheart.errors import BadInput, missing_package
+from byheart.exhibits import INK
 from byheart.files.writing import check_file, new_file
 
-INK = "#222222"
-FAINT = "#b5b5b5"
-QUIET = "#757575"
 NARROW = 4.7
 """Inches: letters of 8.5 points keep their size on a screen of 390 pixels."""
 

@@ -4,7 +4,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
+from byheart.exhibits import FAINT, INK, QUIET
+from byheart.report.style import canvas, save_picture
 from byheart.sizing.needs import Need
 from byheart.sizing.room import Room
 from byheart.sizing.size import Sizing

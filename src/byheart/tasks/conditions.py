@@ -64,7 +64,7 @@ class Conflict:
 
 
 def token_ids(task: Task) -> Ids:
-    """Number the distinct tokens in the order in which they first appear: int64 [N, n].
+    """Assign numbers to the distinct tokens, in the order in which they first appear: int64 [N, n].
 
     >>> from byheart.tasks import NextToken
     >>> token_ids(NextToken(vectors=[[[0.5], [0.0]], [[-0.0], [2.0]]], labels=[0, 1]))
@@ -91,7 +91,7 @@ def permuted_twins(task: Task) -> Twins | None:
 
 
 def prefixes(task: Task) -> Ids:
-    """Number the prefixes of all sequences: int64 [N, n], equal numbers for equal tokens up to that place.
+    """Assign numbers to the prefixes of all sequences: int64 [N, n], equal ones for equal tokens up to that place.
 
     >>> from byheart.tasks import NextToken
     >>> prefixes(NextToken(tokens=[[0, 1], [0, 2], [0, 1]], labels=[0, 0, 0]))

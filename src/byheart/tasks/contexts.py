@@ -1,7 +1,8 @@
 """Contexts: the questions that a model must answer to recite a text, and their answers.
 
 A context is the last ``window`` tokens of a sequence up to some place. Near the start of the sequence, the missing
-tokens count as a symbol of their own. Contexts are compared exactly, never by a hash (:mod:`.equal_contexts`)."""
+tokens count as a symbol of their own. Contexts are compared exactly, never by a hash (:mod:`.equal_contexts`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +49,7 @@ class Contexts(Questions):
     label_count: int
     """C: number of labels, used or not."""
     prompts: Sequence[int] | Ids
-    """For each sequence, the number of its first tokens that must be given so that the rest is determined."""
+    """Number of first tokens of each sequence that must be given so that the rest is determined."""
     end: int | None
     """The label that ends a text; ``None`` if there is none."""
     names: tuple[str, ...] = ()

@@ -106,12 +106,12 @@ class Corpus:
         return len(self.tokens)
 
     def task(self) -> NextTokenDistribution:
-        """The contexts with their distributions and weights, as a task."""
+        """Return the contexts with their distributions and weights, as a task."""
         return NextTokenDistribution(tokens=self.tokens, probabilities=self.probabilities, weights=self.weights)
 
 
 def corpus_distribution(texts: Sequence[str], *, length: int, vocab: int, examples: int | None = None) -> Corpus:
-    """What follows each context of ``length`` words in ``texts``; ids are a :func:`vocabulary` of size ``vocab``.
+    """Return the distribution after each context of ``length`` words in ``texts``, over a vocabulary of ``vocab`` ids.
 
     Windows do not cross from one text into the next. ``examples`` is how many of the most frequent contexts are kept
     (``None``: all), of equally frequent ones the first. Two arrays of N × ω entries come back.

@@ -31,7 +31,7 @@ class Distinct(NamedTuple):
 
 
 def distinct(rows: Ids | Floats) -> Distinct:
-    """Number the distinct rows of ``rows`` [M, d] in the order in which they first appear.
+    """Assign numbers to the distinct rows of ``rows`` [M, d], in the order in which they first appear.
 
     Rows are equal if their bytes are; float arrays must be free of -0.0. The rows are hashed to one key each and the
     keys sorted. Rows that share a key without being equal are told apart afterwards, column by column, so the answer

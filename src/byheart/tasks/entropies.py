@@ -107,10 +107,10 @@ def compressed_sizes(data: bytes) -> list[Entropy]:
 
 
 def as_bytes(labels: NDArray[np.int64]) -> bytes:
-    """Return the answers as bytes for compressors, in the narrowest type that holds all of them.
+    r"""Return the answers as bytes for compressors, in the narrowest type that holds all of them.
 
     >>> as_bytes(np.array([1, 2, 300]))
-    b'\\x01\\x00\\x02\\x00,\\x01'
+    b'\x01\x00\x02\x00,\x01'
     """
     most = int(labels.max(initial=0))
     kind = next(kind for kind in ("<u1", "<u2", "<u4", "<u8") if most <= np.iinfo(kind).max)

@@ -44,7 +44,7 @@ def mark_early(flags: Any, starts: Any, by: int) -> None:
 
 @jit
 def regroup(numbers: Any, by: int, flags: Any, fresh: Any, table: Any, parts: int, salt: Any) -> Any:
-    """Number contexts that are ``by`` tokens longer, into ``fresh``, by the first place that has each.
+    """Assign numbers to contexts that are ``by`` tokens longer, in ``fresh``: the first place that has each.
 
     A context is identified by its old number and that of the place ``by`` tokens earlier. Return the number of shared
     contexts, or −1 if a table was too small.

@@ -1,9 +1,9 @@
-"""One fact, out of what people write down: a pair, a text, or a record with keys that are usual.
+"""One fact, from a pair, a text, or a record with common keys.
 
 ======================  ==========================================================================================
-``prompt, completion``  as they are
+``prompt, completion``  used as they are
 ``question, answer``    the same
-``text``                no prompt: it is recited from its beginning
+``text``                no prompt: the text is recited from its beginning
 ``messages``            a conversation: the last message, the assistant's, is the completion. The prompt has a line
                         ``role: content`` for each message before it, and ends with ``assistant: ``
 ======================  ==========================================================================================
@@ -18,49 +18,50 @@ from typing import Any, TypeAlias
 from byheart.errors import BadInput
 
 Piece: TypeAlias = bytes | tuple[int, ...]
-"""A text, in UTF-8 unless it is a file's; or token ids."""
+"""A text as bytes (in UTF-8, unless it comes from a file), or token ids."""
 PAIRS = (("prompt", "completion"), ("question", "answer"))
 TEXT, MESSAGES = "text", "messages"
 KNOWN = "prompt and completion, question and answer, text, or messages"
 _WAYS = tuple((keys, frozenset(keys)) for keys in (*PAIRS, (TEXT,), (MESSAGES,)))
 LARGEST_ID = 2**31 - 3
-"""So that an end token has an id too, and all ids fit into 32 bits."""
+"""Largest token id. The end token has a larger one, and all ids fit into 32 bits."""
 
 
 MEMORY_PER_FACT = 48
-"""Bytes of memory for every fact beside its pieces: start, length of the prompt, place and key, and a sort of the keys;
-with what arrays that grow have in reserve."""
+"""Bytes of memory per fact besides its pieces: start, length of the prompt, place and key, a sort of the keys, and the
+reserve of growing arrays.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A prompt, what is to be said to it, and where it was found."""
+    """A prompt, its completion, and the place where it was found."""
 
     prompt: Piece | None
-    """None: the completion is a text that is recited from its beginning."""
+    """The prompt; None if the completion is a text that is recited from its beginning."""
     completion: Piece
     place: str
-    """ "facts.csv line 12", say."""
+    """Source of the fact, such as "facts.csv line 12"."""
 
 
-def fact_of(given: Any, place: str, columns: Sequence[str] = ()) -> Fact:
-    """The fact that was given as a pair, as a text alone, or as a record, whose keys may be named by ``columns``.
+def fact_of(value: Any, place: str, columns: Sequence[str] = ()) -> Fact:
+    """Return the fact in a pair, a text, or a record, whose keys may be named by ``columns``.
 
     >>> fact_of(("capital of France", "Paris"), "facts[0]")
     Fact(prompt=b'capital of France', completion=b'Paris', place='facts[0]')
     >>> fact_of({"q": "2 + 2", "a": "4"}, "facts[0]", columns=("q", "a")).completion
     b'4'
     """
-    if isinstance(given, Fact):
-        return given
-    if isinstance(given, str | bytes):
-        return Fact(None, _piece("text", given, place), place)
-    if isinstance(given, Mapping):
-        return _fact_in(given, place, columns)
-    if isinstance(given, list | tuple) and len(given) == 2:
-        return _fact(PAIRS[0], given, place)
+    if isinstance(value, Fact):
+        return value
+    if isinstance(value, str | bytes):
+        return Fact(None, _piece("text", value, place), place)
+    if isinstance(value, Mapping):
+        return _fact_in(value, place, columns)
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return _fact(PAIRS[0], value, place)
     expected = "expected a pair (prompt, completion), a text, or a dict with these as keys"
-    raise BadInput(f"{place} is {shortened(given)}; {expected}")
+    raise BadInput(f"{place} is {shortened(value)}; {expected}")
 
 
 def _fact_in(record: Mapping[Any, Any], place: str, columns: Sequence[str]) -> Fact:
@@ -73,20 +74,22 @@ def _fact_in(record: Mapping[Any, Any], place: str, columns: Sequence[str]) -> F
 
 
 def _keys(record: Mapping[Any, Any], place: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Which keys of a record hold the fact: one, or two."""
+    """Return the one or two keys of a record that hold the fact."""
     if columns:
         for key in columns:
             if key not in record:
-                raise BadInput(f"{place}: there is no {key!r}; found {_found(record)}")
+                raise BadInput(f"{place}: there is no {key!r}; found {_listed_keys(record)}")
         return tuple(columns)
-    known = [keys for keys, needed in _WAYS if needed <= record.keys()]
-    if len(known) == 1:
-        return known[0]
-    what = f"expected {KNOWN}" if not known else "which may be read in more than one way"
-    raise BadInput(f"{place}: found {_found(record)}; {what}: say which ones to take with --columns PROMPT COMPLETION")
+    matches = [keys for keys, needed in _WAYS if needed <= record.keys()]
+    if len(matches) == 1:
+        return matches[0]
+    expected = f"expected {KNOWN}" if not matches else "which may be read in more than one way"
+    raise BadInput(
+        f"{place}: found {_listed_keys(record)}; {expected}: say which ones to take with --columns PROMPT COMPLETION"
+    )
 
 
-def _found(record: Mapping[Any, Any]) -> str:
+def _listed_keys(record: Mapping[Any, Any]) -> str:
     return ", ".join(map(str, record)) or "nothing"
 
 
@@ -96,11 +99,11 @@ def _fact(keys: Sequence[str], values: Sequence[Any], place: str) -> Fact:
 
 
 def conversation(messages: Any, place: str) -> tuple[str, str]:
-    """The prompt and the completion of a conversation.
+    r"""Return the prompt and the completion of a conversation.
 
     >>> asked = [{"role": "user", "content": "Capital of France?"}, {"role": "assistant", "content": "Paris"}]
     >>> conversation(asked, "chat.jsonl line 1")
-    ('user: Capital of France?\\nassistant: ', 'Paris')
+    ('user: Capital of France?\nassistant: ', 'Paris')
     """
     turns = list(messages) if isinstance(messages, Sequence) and not isinstance(messages, str) else []
     for turn in turns:
@@ -115,33 +118,33 @@ def conversation(messages: Any, place: str) -> tuple[str, str]:
 
 
 def _piece(name: str, value: Any, place: str) -> Piece:
-    """A text as bytes, or ids; not empty."""
+    """Return a text as bytes, or ids; raise BadInput if it is empty."""
     if isinstance(value, str):
         try:
-            found: Piece = value.encode()
+            piece: Piece = value.encode()
         except UnicodeEncodeError:
             raise BadInput(f"{place}: the {name} holds half a surrogate pair; expected text") from None
     elif isinstance(value, bytes):
-        found = value
+        piece = value
     elif isinstance(value, list | tuple) or hasattr(value, "tolist"):
-        found = _ids(name, value, place)
+        piece = _ids(name, value, place)
     else:
-        what = "missing" if value is None else shortened(value)
+        description = "missing" if value is None else shortened(value)
         quoted = f', "{value}" say' if isinstance(value, int | float) else ""
-        raise BadInput(f"{place}: the {name} is {what}; expected a text{quoted}, or a list of token ids")
-    if not len(found):
+        raise BadInput(f"{place}: the {name} is {description}; expected a text{quoted}, or a list of token ids")
+    if not len(piece):
         hint = f": a text that has no {name} goes under {TEXT!r} alone" if name in (PAIRS[0][0], PAIRS[1][0]) else ""
         raise BadInput(f"{place}: the {name} is empty; expected at least one character{hint}")
-    return found
+    return piece
 
 
 def _ids(name: str, value: Any, place: str) -> tuple[int, ...]:
     try:
         if any(isinstance(token, bool) for token in value):
             raise TypeError("true is no number")
-        found = tuple(operator.index(token) for token in value)
+        ids = tuple(operator.index(token) for token in value)
     except TypeError:
         raise BadInput(f"{place}: the {name} is {shortened(value)}; expected a text, or a list of token ids") from None
-    if wrong := [token for token in found if not 0 <= token <= LARGEST_ID]:
-        raise BadInput(f"{place}: the {name} holds the token {wrong[0]}; expected 0 to {LARGEST_ID}")
-    return found
+    if strays := [token for token in ids if not 0 <= token <= LARGEST_ID]:
+        raise BadInput(f"{place}: the {name} holds the token {strays[0]}; expected 0 to {LARGEST_ID}")
+    return ids

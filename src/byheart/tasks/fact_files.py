@@ -1,23 +1,23 @@
-"""Files of facts, row by row, each with its place: ``.jsonl``, ``.csv``, ``.tsv``, ``.parquet``, and folders.
+"""Read files of facts row by row, each with its place: ``.jsonl``, ``.csv``, ``.tsv``, ``.parquet``, and folders.
 
-- ``.jsonl``: a JSON object a line. ``.csv`` and ``.tsv``: a header, then rows as spreadsheets write them, quoted line
+- ``.jsonl``: a JSON object per line. ``.csv`` and ``.tsv``: a header, then rows as spreadsheets write them, quoted line
   breaks included. All in UTF-8, with or without a byte order mark.
-- ``.parquet``, and a folder that ``datasets`` saved: columns of texts, of token ids or of messages (:mod:`.arrow`).
-- Any other folder: every file in it, and in folders in it, is a text; hidden ones are left out.
+- ``.parquet``, and a folder that ``datasets`` saved: columns of texts, of token ids or of messages.
+- Any other folder: every file below it is a text, except hidden files.
 
-Files may be anybody's: nothing in them is executed. They are read a row at a time, and what a row takes, and what all
-of them leave, is held against memory.
+Files may come from anyone: nothing in them is executed. They are read row by row, and the memory of each row and of
+all facts is checked.
 
-Tables in the formats of Apache Arrow: Parquet files, and folders that ``datasets.save_to_disk`` wrote.
+**Tables in the formats of Apache Arrow**: Parquet files, and folders that ``datasets.save_to_disk`` wrote.
 
-Read by pyarrow (extra ``data``), which executes nothing of a file; of a folder only the files are read that its
-``state.json`` names, and that lie in it.
+They are read by pyarrow (extra ``data``), which executes nothing in a file. In a folder, only the files are read that
+its ``state.json`` names and that lie in it.
 
-A few bytes of such a file may stand for any number of values: a column of nothing but nulls, one text that a dictionary
-has once and a million rows point at. So columns have to be of types whose every value takes room, and rows are made a
-few at a time, each time held against the memory that is left. What compressed pages and buffers become is known only
-when they are unpacked: that is done within the memory that is left, and fails beyond (on Linux). Of a Parquet file, a
-page of every column is there at a time, however large its row groups are; of a dataset, one batch.
+A few bytes of such a file may stand for any number of values: a column of nulls, or one text of a dictionary to which
+a million rows point. So columns must have types whose every value takes space, and rows are converted a few at a
+time, after a check of memory. The size of compressed pages and buffers is known only when
+they are unpacked. Unpacking is limited to the available memory, and fails beyond (on Linux). Of a Parquet file, one
+page per column is in memory at a time, however large its row groups are; of a dataset, one batch.
 """
 
 import csv
@@ -44,28 +44,28 @@ from byheart.tasks.fact import MEMORY_PER_FACT
 from byheart.tasks.texts import MEMORY_PER_TEXT_BYTE
 
 Rows = Iterator[tuple[str, Any]]
-"""Where a row is, and what it holds: a record, or a text alone."""
+"""The place of each row, and its record or text."""
 Lines = Iterator[tuple[int, bytes | bytearray]]
 CSV_TAKES = 8
-"""Bytes of memory for every byte of a record, while it is taken apart."""
+"""Bytes of memory per byte of a record while it is parsed."""
 KEEPS = 4
-"""Bytes for every byte of a file, in memory or on the disk, when all its facts are read."""
+"""Bytes in memory or on the disk per byte of a file, once all its facts are read."""
 MARK = b"\xef\xbb\xbf"
 
 
 def rows(path: Path) -> Rows:
-    """The rows of a file, or of a folder; BadInput if there are none."""
+    """Yield the rows of a file or folder; raise BadInput if there are none."""
     if not path.exists():
         raise BadInput(f"{path}: No such file or directory")
     if path.is_dir():
-        found = dataset_rows(path) if is_dataset(path) else _texts(path)
+        entries = dataset_rows(path) if is_dataset(path) else _texts(path)
     elif path.suffix.lower() in FACT_READERS:
-        found = FACT_READERS[path.suffix.lower()](path)
+        entries = FACT_READERS[path.suffix.lower()](path)
     else:
         expected = f"expected {', '.join(FACT_READERS)}, or a folder; a text is given without --facts"
         raise BadInput(f"{path}: unknown extension {path.suffix!r}; {expected}")
     row = None
-    for row in found:
+    for row in entries:
         yield row
     if row is None:
         raise BadInput(f"{path}: there are no facts; expected at least one")
@@ -82,13 +82,13 @@ def _jsonl(path: Path) -> Rows:
 
 
 def _marked(numbered: Lines) -> Lines:
-    """The same lines, the first without a byte order mark."""
+    """Yield the same lines, the first without its byte order mark."""
     for number, line in numbered:
         yield number, line.removeprefix(MARK) if number == 1 else line
 
 
 def _separated(delimiter: str) -> Callable[[Path], Rows]:
-    """A reader of tables with this delimiter."""
+    """Return a reader of tables with this delimiter."""
 
     def read(path: Path) -> Rows:
         limit = csv.field_size_limit(max(path.stat().st_size, csv.field_size_limit()))
@@ -101,15 +101,15 @@ def _separated(delimiter: str) -> Callable[[Path], Rows]:
 
 
 class _Fed:
-    """The lines of a table, as csv wants them; what goes into one record is held against memory."""
+    """Lines of a table for the module csv. The memory of each record is checked."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._record, self._asked = 0, LONG_LINE
-        """Bytes of the record that is read, and how many there may be before memory is asked again."""
+        """Bytes of the current record, and the number of bytes at which memory is checked again."""
 
     def begin(self) -> None:
-        """What follows belongs to another record."""
+        """Start a new record."""
         self._record, self._asked = 0, LONG_LINE
 
     def __iter__(self) -> Iterator[str]:
@@ -129,18 +129,18 @@ def _utf8(line: bytes | bytearray, place: str) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        found = f"the byte {line[error.start]:#04x} is not UTF-8"
-        raise BadInput(f"{place}: {found}; expected a table that was saved as UTF-8") from None
+        problem = f"the byte {line[error.start]:#04x} is not UTF-8"
+        raise BadInput(f"{place}: {problem}; expected a table that was saved as UTF-8") from None
 
 
 def _records(path: Path, delimiter: str) -> Rows:
-    fed = _Fed(path)
-    reader = csv.reader(fed, delimiter=delimiter, strict=True)
+    lines = _Fed(path)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     header: list[str] | None = None
     before = 0
     while True:
         place = f"{path} line {before + 1}"
-        fed.begin()
+        lines.begin()
         try:
             row = next(reader, None)
         except csv.Error as error:
@@ -162,7 +162,7 @@ def _records(path: Path, delimiter: str) -> Rows:
 
 
 def _texts(folder: Path) -> Rows:
-    """Every file as a text, in the order of their names."""
+    """Yield every file as a text, in the order of names."""
     for path in sorted(folder.rglob("*")):
         if path.is_dir() or any(part.startswith(".") for part in path.relative_to(folder).parts):
             continue
@@ -174,24 +174,24 @@ def _texts(folder: Path) -> Rows:
 
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 MEMORY_PER_COLUMN_BYTE = 8
-"""Bytes of memory for every byte of a column, as it becomes Python's texts and lists."""
+"""Bytes of memory per byte of a column once it is converted to Python's texts and lists."""
 ROW_TAKES = 600
-"""And for every row, and every record in a list."""
+"""Bytes of memory per row, and per record in a list."""
 VALUE_TAKES = 40
-"""And for every value of a list."""
+"""Bytes of memory per value of a list."""
 BUFFER = 1 << 20
-"""Bytes of a column's chunk that are read at a time."""
+"""Number of bytes of a column's chunk that are read at a time."""
 AT_ONCE = 64
-"""Rows that are made at a time."""
+"""Number of rows that are converted at a time."""
 
 
 def is_dataset(folder: Path) -> bool:
-    """Whether the folder looks like one that ``datasets`` saved."""
+    """Return True if the folder looks like one that ``datasets`` saved."""
     return all((folder / name).is_file() for name in (STATE, INFO)) or (folder / SPLITS).is_file()
 
 
 def parquet_rows(path: Path) -> Rows:
-    """The rows of a Parquet file, counted from 1."""
+    """Yield the rows of a Parquet file, numbered from 1."""
     pa = _pyarrow(path)
     import pyarrow.parquet
 
@@ -209,7 +209,7 @@ def parquet_rows(path: Path) -> Rows:
 
 
 def dataset_rows(folder: Path) -> Rows:
-    """The rows of a dataset on disk, counted from 1."""
+    """Yield the rows of a dataset on disk, numbered from 1."""
     if not (folder / STATE).is_file():
         splits = read_json(folder / SPLITS).get("splits")
         names = ", ".join(str(folder / str(name)) for name in splits) if isinstance(splits, list) else "its splits"
@@ -233,7 +233,7 @@ def dataset_rows(folder: Path) -> Rows:
 
 
 def _rows(path: Path, schema: Any, batches: Any, before: int = 0) -> Rows:
-    """Rows as records; ``before``: how many there were in other files."""
+    """Yield rows as records. ``before`` is the number of rows in earlier files."""
     for column in schema:
         if not _is_plain(column.type):
             expected = "expected texts, numbers, lists or records of them: cast the column, or leave it out"
@@ -249,11 +249,11 @@ def _rows(path: Path, schema: Any, batches: Any, before: int = 0) -> Rows:
 
 
 def _unpacked(batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches, each one unpacked within the memory that is left."""
-    left = iter(batches)
+    """Yield the batches, each unpacked within the available memory."""
+    remaining = iter(batches)
     while True:
         with limit_memory():
-            batch = next(left, None)
+            batch = next(remaining, None)
         if batch is None:
             return
         yield batch
@@ -261,7 +261,7 @@ def _unpacked(batches: Iterable[Any]) -> Iterator[Any]:
 
 @contextmanager
 def _plainly_allocated(pa: Any) -> Iterator[None]:
-    """Files that are opened meanwhile are read into memory that the system gives, and nobody has reserved before."""
+    """Read files opened in the meantime into memory of the system, which no pool has reserved before."""
     pool = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:
@@ -271,7 +271,7 @@ def _plainly_allocated(pa: Any) -> Iterator[None]:
 
 
 def _is_plain(kind: Any, within: bool = False) -> bool:
-    """Whether every value of a type takes room; ``within`` a list there may be more nulls and bits than bytes."""
+    """Return True if every value of a type takes space. ``within`` a list, nulls and bits may outnumber bytes."""
     from pyarrow import types
 
     if types.is_list(kind) or types.is_large_list(kind):
@@ -285,7 +285,7 @@ def _is_plain(kind: Any, within: bool = False) -> bool:
 
 
 def _takes(column: Any) -> int:
-    """Bytes that a plain column takes as Python's values, at most."""
+    """Return an upper bound of the bytes of a plain column as Python's values."""
     from pyarrow import types
 
     if types.is_list(column.type) or types.is_large_list(column.type):

@@ -1,9 +1,8 @@
-"""Facts as they come, one after the other, in arrays that grow: no Python object is kept for a fact.
+"""Facts: checked, each once, all texts or all token ids. They lie in arrays, without a Python object per fact.
 
-A fact takes its bytes or its ids, as narrow as all ids so far, where there is room for them; and 24 bytes of memory, 48
-while equal ones are looked for. Memory is asked for, a portion at a time, before it is taken.
-
-Facts, checked: each once, all texts or all token ids.
+A fact takes its bytes or ids, in the narrowest type that holds all ids so far, in memory or on the disk. It takes 24
+bytes of memory besides, and 48 while equal facts are searched. Memory is checked before it is taken, a portion at a
+time.
 """
 
 import re
@@ -27,7 +26,7 @@ _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,17})(\]?)", re.DOTALL)
 
 
 class FactNames(Sequence[str]):
-    """Names, made when they are asked for: of names that differ in their last number, that number is kept.
+    """Names that are stored compactly: of names that differ in their last number, only the number is kept.
 
     >>> places = FactNames(["facts.csv line 2", "facts.csv line 5", "notes.txt", "facts[7]"])
     >>> places[1], [*places[2:]]
@@ -36,16 +35,16 @@ class FactNames(Sequence[str]):
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._numbers = array("q")
-        """Of each name; 0 where it has none."""
+        """Number in each name; 0 if it has none."""
         self._firsts: list[int] = []
-        """Where each run of names begins that differ in their numbers only."""
+        """Index of the first name of each run of names that differ only in their numbers."""
         self._around: list[tuple[str, str | None]] = []
-        """What stands before and after the numbers of each run; None: there is none, and nothing after it."""
+        """Text before and after the numbers of each run. None: the names have no number and nothing after it."""
         for name in names:
             self.append(name)
 
     def append(self, name: str) -> None:
-        """One more name, at the end."""
+        """Append a name."""
         if self._around:
             before, after = self._around[-1]
             if after is not None:
@@ -53,23 +52,23 @@ class FactNames(Sequence[str]):
                 if number.isdecimal() and len(number) < 19 and f"{before}{int(number)}{after}" == name:
                     self._numbers.append(int(number))
                     return
-        found = _NUMBERED.fullmatch(name)
+        match = _NUMBERED.fullmatch(name)
         self._firsts.append(len(self._numbers))
-        self._around.append((found[1], found[3]) if found else (name, None))
-        self._numbers.append(int(found[2]) if found else 0)
+        self._around.append((match[1], match[3]) if match else (name, None))
+        self._numbers.append(int(match[2]) if match else 0)
 
-    def taken(self, numbers: Ids) -> "FactNames":
-        """The names with these numbers [K], in this order.
+    def taken(self, indices: Ids) -> "FactNames":
+        """Return the names at these indices [K], in this order.
 
         >>> [*FactNames(["a line 2", "a line 3", "b"]).taken(np.array([2, 0, 2]))]
         ['b', 'a line 2', 'b']
         """
-        runs = np.searchsorted(self._firsts, numbers, side="right") - 1
-        found = FactNames()
-        found._firsts = np.flatnonzero(np.diff(runs, prepend=-1)).tolist()
-        found._around = [self._around[run] for run in runs[found._firsts].tolist()]
-        found._numbers.frombytes(np.frombuffer(self._numbers, np.int64)[numbers].tobytes())
-        return found
+        runs = np.searchsorted(self._firsts, indices, side="right") - 1
+        chosen = FactNames()
+        chosen._firsts = np.flatnonzero(np.diff(runs, prepend=-1)).tolist()
+        chosen._around = [self._around[run] for run in runs[chosen._firsts].tolist()]
+        chosen._numbers.frombytes(np.frombuffer(self._numbers, np.int64)[indices].tobytes())
+        return chosen
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -87,24 +86,24 @@ class FactNames(Sequence[str]):
 
 
 PORTION = 1 << 20
-"""Bytes that are asked for at a time, at least; and bytes or ids that are put to the rest together."""
+"""Smallest number of bytes that memory is checked for, and number of bytes or ids that are packed together."""
 WIDTHS = "BHI"
-"""Of ids: 8, 16 and 32 bits."""
+"""Type codes of ids: 8, 16 and 32 bits."""
 
 
 class Pile:
-    """Prompts and completions, one after the other, each fact as often as it was added."""
+    """Prompts and completions in the order of arrival, each fact as often as it was added."""
 
     def __init__(self) -> None:
         self._held, self._fresh = GrowingArray(), array(WIDTHS[0])
-        """Bytes or ids, and those that came last: a prompt, its completion, the next prompt, …"""
+        """Packed bytes or ids, and recent ones: a prompt, its completion, the next prompt, …"""
         self.starts = array("q", [0])
-        """Where each fact begins, and where the last one ends."""
+        """Index at which each fact begins, and at which the last one ends."""
         self.given = array("q")
-        """How many bytes or ids each prompt has; 0: a text alone."""
+        """Number of bytes or ids of each prompt; 0 for a text alone."""
         self.places = FactNames()
         self._keys = array("q")
-        """A hash of each fact: equal facts have equal ones."""
+        """Hash of each fact."""
         self._kind: type | None = None
         self._room = 0
 
@@ -114,7 +113,7 @@ class Pile:
         return self._kind is tuple
 
     def add(self, fact: Fact) -> None:
-        """One more fact; BadInput if it is of another kind than those before it, or there is no room."""
+        """Add a fact; raise BadInput if it is of another kind than those before it, or memory is full."""
         prompt, completion = fact.prompt, fact.completion
         if type(completion) is not self._kind or (prompt is not None and type(prompt) is not self._kind):
             self._check_kind(fact)
@@ -136,7 +135,7 @@ class Pile:
         self.places.append(fact.place)
 
     def _check_kind(self, fact: Fact) -> None:
-        """BadInput if not all pieces are texts, or all token ids; the first of each is named."""
+        """Raise BadInput, with the first fact of each kind, unless all pieces are texts or all are token ids."""
         kinds = {type(piece) for piece in (fact.prompt, fact.completion) if piece is not None}
         if self._kind is None and len(kinds) == 1:
             self._kind = kinds.pop()
@@ -146,13 +145,13 @@ class Pile:
         raise BadInput(f"{text} is text, and {ids} has token ids; expected facts of one kind")
 
     def _ask(self, place: str) -> None:
-        """Room for an eighth more than there is now, or a portion; and for what did not fit any more."""
+        """Check memory for an eighth more facts, or for a portion, and for the missing bytes."""
         room = max(PORTION, MEMORY_PER_FACT * len(self.given) // 8) - self._room
         check_memory(room, f"what is read from {place} on", "split the facts")
         self._room += room
 
     def _narrow(self, ids: tuple[int, ...]) -> "array[int]":
-        """Token ids, as wide as those that came last; these are made wider if that is not enough."""
+        """Return token ids in the type of the recent ones, which are widened if it is too narrow."""
         try:
             return array(self._fresh.typecode, ids)
         except OverflowError:
@@ -161,58 +160,58 @@ class Pile:
         return self._narrow(ids)
 
     def _hold(self) -> None:
-        """Put what came last to the rest."""
+        """Pack the recent bytes or ids."""
         self._held.widen(np.dtype(self._fresh.typecode))
         self._held.extend(np.frombuffer(self._fresh, self._fresh.typecode))
         self._fresh = array(self._fresh.typecode)
 
     @property
     def pieces(self) -> npt.NDArray[Any]:
-        """Bytes or ids of all facts: a prompt, its completion, the next prompt, …"""
+        """Bytes or ids of all facts: a prompt, its completion, the next prompt, and so on."""
         self._hold()
         return self._held.array
 
     def repeats(self) -> tuple[Ids, Ids]:
-        """Facts that are an earlier one once more, by their numbers, increasing; and the first that is the same.
+        """Return the facts that repeat an earlier one, by increasing number, and the first equal fact of each.
 
-        Those with equal keys are looked at, and compared whole.
+        Facts with equal keys are compared as a whole.
         """
         again, first, pieces = array("q"), array("q"), self.pieces
-        known: dict[tuple[int, bytes], int] = {}
+        earlier_facts: dict[tuple[int, bytes], int] = {}
         before = None
         for number in map(int, self._suspects()):
             if self._keys[number] != before:
-                before, known = self._keys[number], {}
+                before, earlier_facts = self._keys[number], {}
             whole = pieces[self.starts[number] : self.starts[number + 1]].tobytes()
-            earlier = known.setdefault((self.given[number], whole), number)
-            if earlier != number:
+            first_number = earlier_facts.setdefault((self.given[number], whole), number)
+            if first_number != number:
                 again.append(number)
-                first.append(earlier)
-        numbers, firsts = (np.array(found, np.int64) for found in (again, first))
+                first.append(first_number)
+        numbers, firsts = (np.array(values, np.int64) for values in (again, first))
         order = np.argsort(numbers)
         return numbers[order], firsts[order]
 
     def _suspects(self) -> Ids:
-        """Facts whose keys others have too: one key after the other, and for each of them in their order."""
+        """Return the facts with a key that other facts have too, sorted by key and then by number."""
         keys = np.frombuffer(self._keys, np.int64)
         ordered = np.sort(keys)
         shared = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
         del ordered
         if not len(shared):
             return shared
-        found = np.flatnonzero(np.concatenate([np.isin(part, shared) for part in chunks(keys)]))
-        return found[np.argsort(keys[found], kind="stable")]
+        suspects = np.flatnonzero(np.concatenate([np.isin(part, shared) for part in chunks(keys)]))
+        return suspects[np.argsort(keys[suspects], kind="stable")]
 
 
 SOME = 1 << 16
-"""Facts that are looked at together, where some are left out."""
+"""Number of facts that are copied together when repeated ones are removed."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Facts:
-    """Prompts with their completions, each to be said from its own prompt; frozen.
+    """Prompts with their completions, and texts to be recited alone; frozen.
 
-    They lie one after the other in one array; a :class:`Fact` is made of one when it is asked for.
+    They lie one after the other in one array; indexing makes a :class:`Fact`.
 
     >>> facts = Facts([("capital of France", "Paris"), ("capital of Peru", "Lima"), ("capital of France", "Paris")])
     >>> facts, [*zip(*facts.repeated)]
@@ -222,20 +221,20 @@ class Facts:
     """
 
     pieces: npt.NDArray[Any]
-    """[T]: bytes of texts, or token ids as narrow as they are: a prompt, its completion, the next prompt, …"""
+    """[T]: bytes of texts, or token ids in the narrowest type: a prompt, its completion, the next prompt, …"""
     starts: Ids
-    """int64 [N + 1]: where each fact begins, and T."""
+    """int64 [N + 1]: index at which each fact begins, and T."""
     given: Ids
-    """int64 [N]: how many of its bytes or ids are the prompt; 0: a text alone."""
+    """int64 [N]: number of bytes or ids of each fact's prompt; 0 for a text alone."""
     places: FactNames
-    """Where each was found."""
+    """Source of each fact."""
     repeated: tuple[FactNames, FactNames]
-    """Where facts stand that are another one once more, and are left out; and where that one does."""
+    """Sources of facts that were left out because they repeat another one, and the sources of those."""
     are_ids: bool
     """Whether they are token ids, and not texts."""
 
     def __init__(self, given: Iterable[Any] | Mapping[str, str]) -> None:
-        """From pairs (prompt, completion), records with usual keys, texts, or a dict of completions by prompts."""
+        """Take pairs (prompt, completion), records with common keys, texts, or a dict of completions by prompt."""
         if isinstance(given, str | bytes) or not isinstance(given, Iterable):
             raise BadInput(f"got {type(given).__name__}; expected pairs (prompt, completion), or a dict of them")
         pile = Pile()
@@ -245,7 +244,7 @@ class Facts:
             raise BadInput("there are no facts; expected at least one")
         again, first = pile.repeats()
         places = pile.places
-        found = {
+        arrays = {
             "pieces": pile.pieces,
             "starts": np.frombuffer(pile.starts, np.int64),
             "given": np.frombuffer(pile.given, np.int64),
@@ -253,51 +252,51 @@ class Facts:
             "repeated": (places.taken(again), places.taken(first)),
             "are_ids": pile.are_ids,
         }
-        for name, value in (found | (_without(found, again) if len(again) else {})).items():
+        for name, value in (arrays | (_without(arrays, again) if len(again) else {})).items():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
 
     @classmethod
     def read(cls, *paths: str | Path, columns: Sequence[str] = ()) -> Self:
-        """The facts in files, read a row at a time; ``columns``: what prompt and completion are called, if unusual."""
+        """Read the facts in files, row by row. ``columns`` names prompt and completion if their keys are uncommon."""
         if not paths:
             raise BadInput("no files given; expected at least one")
         if len(columns) > 2 or len(set(columns)) < len(columns):
             raise BadInput(f"columns are {', '.join(columns)}; expected two different names, or one for a text")
-        found = (fact_of(row, place, columns) for path in map(Path, paths) for place, row in rows(path))
+        facts = (fact_of(row, place, columns) for path in map(Path, paths) for place, row in rows(path))
         try:
-            return cls(found)
+            return cls(facts)
         except OSError as error:
             raise BadInput(f"{error.filename}: {error.strerror or error}") from error
 
     @property
     def asked(self) -> int:
-        """Bytes or ids of all completions."""
+        """Number of bytes or ids of all completions."""
         return len(self.pieces) - int(self.given.sum())
 
     @property
     def prompt_count(self) -> int:
-        """How many facts have a prompt; all others are texts."""
+        """Number of facts with a prompt; all others are texts."""
         return int((self.given > 0).sum())
 
     def knows(self, prompt: Piece) -> bool:
-        """Whether it is the prompt of a fact.
+        """Return True if ``prompt`` is the prompt of a fact.
 
         >>> Facts([("ab", "c"), "de"]).knows(b"ab"), Facts([("ab", "c"), "de"]).knows(b"de")
         (True, False)
         """
-        alike = self.starts[:-1][self.given == len(prompt)].tolist() if prompt else []
-        return any(self._piece(start, start + len(prompt)) == prompt for start in alike)
+        starts = self.starts[:-1][self.given == len(prompt)].tolist() if prompt else []
+        return any(self._piece(start, start + len(prompt)) == prompt for start in starts)
 
     def __len__(self) -> int:
         return len(self.given)
 
     def __getitem__(self, number: int) -> Fact:
         number = range(len(self))[number]
-        start, stop, given = self.starts[number], self.starts[number + 1], self.given[number]
-        prompt = self._piece(start, start + given) if given else None
-        return Fact(prompt, self._piece(start + given, stop), self.places[number])
+        start, stop, length = self.starts[number], self.starts[number + 1], self.given[number]
+        prompt = self._piece(start, start + length) if length else None
+        return Fact(prompt, self._piece(start + length, stop), self.places[number])
 
     def _piece(self, start: int, stop: int) -> Piece:
         piece = self.pieces[start:stop]
@@ -310,18 +309,18 @@ class Facts:
         return f"{type(self).__name__}({len(self):,})"
 
 
-def _without(found: Mapping[str, Any], numbers: Ids) -> dict[str, Any]:
-    """The arrays and places of all facts but these; pieces are taken from some facts at a time."""
-    starts, lengths = found["starts"], np.diff(found["starts"])
+def _without(arrays: Mapping[str, Any], numbers: Ids) -> dict[str, Any]:
+    """Return the arrays and places of all facts except ``numbers``."""
+    starts, lengths = arrays["starts"], np.diff(arrays["starts"])
     kept = np.ones(len(lengths), np.bool_)
     kept[numbers] = False
     ends = np.concatenate([[0], np.cumsum(lengths[kept])])
-    pieces, stop = allocate(int(ends[-1]), found["pieces"].dtype), 0
+    pieces, stop = allocate(int(ends[-1]), arrays["pieces"].dtype), 0
     for first in range(0, len(kept), SOME):
-        some = slice(first, first + SOME)
-        of_some = found["pieces"][starts[first] : starts[: first + SOME + 1][-1]]
-        left = of_some[np.repeat(kept[some], lengths[some])]
-        pieces[stop : stop + len(left)] = left
-        stop += len(left)
-    places = found["places"].taken(np.flatnonzero(kept))
-    return {"pieces": pieces, "starts": ends, "given": found["given"][kept], "places": places}
+        part = slice(first, first + SOME)
+        values = arrays["pieces"][starts[first] : starts[: first + SOME + 1][-1]]
+        remaining = values[np.repeat(kept[part], lengths[part])]
+        pieces[stop : stop + len(remaining)] = remaining
+        stop += len(remaining)
+    places = arrays["places"].taken(np.flatnonzero(kept))
+    return {"pieces": pieces, "starts": ends, "given": arrays["given"][kept], "places": places}

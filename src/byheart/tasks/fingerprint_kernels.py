@@ -1,4 +1,4 @@
-"""The compiled loops of :mod:`.fingerprints`: sequences as rows of words. This module imports numba."""
+"""Compiled loops of :mod:`.fingerprints`: sequences as rows of words. This module imports numba."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ import numpy as np
 from byheart.compiled import jit
 
 SOME = 256
-"""Words of a row that are looked at together."""
+"""Number of words of a row that are processed together."""
 
 
 @jit
 def copy(sequences: Any, row: int, at: int, words: Any) -> Any:
-    """A row from word ``at`` on into ``words``, as far as there is room; how many words these are."""
+    """Copy a row from word ``at`` on into ``words``, as far as it fits; return the number of copied words."""
     tokens, places, answers, table = sequences
     start, question, prompt = np.int64(table[row, 0]), np.int64(table[row, 1]), table[row, 2]
     length, asked = table[row + 1, 0] - start, table[row + 1, 1] - question
@@ -32,7 +32,7 @@ def copy(sequences: Any, row: int, at: int, words: Any) -> Any:
 
 @jit
 def list_keys(sequences: Any, factor: Any, keys: Any) -> None:
-    """The key of every row into ``keys``: its words as digits of a number, times their base, modulo 2⁶⁴."""
+    """Write the key of every row into ``keys``: the row's words as digits of a number, times their base, modulo 2⁶⁴."""
     words = np.empty(SOME, np.uint64)
     for row in range(len(keys)):
         key, at, count = np.uint64(0), 0, SOME
@@ -46,7 +46,7 @@ def list_keys(sequences: Any, factor: Any, keys: Any) -> None:
 
 @jit
 def deal(keys: Any, dealt: Any, ends: Any) -> None:
-    """The numbers of all rows into ``dealt``, by the first bytes of their keys; where those of each byte end."""
+    """Sort all rows into ``dealt`` by the first byte of their keys; list where those of each byte end."""
     ends[:] = 0
     for row in range(len(keys)):
         ends[keys[row] >> np.uint64(56)] += 1
@@ -61,7 +61,7 @@ def deal(keys: Any, dealt: Any, ends: Any) -> None:
 
 @jit
 def compare(sequences: Any, one: int, other: int) -> Any:
-    """Which of two rows comes first in lexicographic order: −1 the one, 1 the other; 0 if they are equal."""
+    """Compare two rows in lexicographic order: −1 if ``one`` comes first, 1 if ``other`` does, 0 if they are equal."""
     words, others, at, count = np.empty(SOME, np.uint64), np.empty(SOME, np.uint64), 0, SOME
     while count == SOME:
         count = min(copy(sequences, one, at, words), copy(sequences, other, at, others))
@@ -74,7 +74,7 @@ def compare(sequences: Any, one: int, other: int) -> Any:
 
 @jit
 def collide(sequences: Any, keys: Any, order: Any) -> Any:
-    """Whether different rows, neighbours in ``order``, have the same key."""
+    """Return True if different neighbours in ``order`` have the same key."""
     for index in range(1, len(order)):
         one, other = order[index - 1], order[index]
         if keys[one] == keys[other] and compare(sequences, one, other):
@@ -84,9 +84,9 @@ def collide(sequences: Any, keys: Any, order: Any) -> Any:
 
 @jit
 def write(sequences: Any, order: Any, index: int, at: int, words: Any) -> Any:
-    """The rows ``order`` one after the other into ``words``, from word ``at`` of row ``order[index]`` on.
+    """Write the rows ``order`` one after the other into ``words``, from word ``at`` of row ``order[index]`` on.
 
-    What is given back: where to go on, twice, and how many words were written.
+    Return the index and the word to continue with, and the number of written words.
     """
     written = 0
     while index < len(order) and written < len(words):

@@ -1,16 +1,16 @@
-"""The fingerprint of contexts: a SHA-256 of all that is asked, in whatever order sequences are given.
+"""The fingerprint of contexts: a SHA-256 of all questions and answers, independent of the order of sequences.
 
-Every sequence, with what is asked in it, is a row of words: how many tokens it has, in how many places something is
-asked, and how many tokens are its prompt; then the tokens, those places, and the answers. What comes first says how
-long a row is, so of several one after the other it is clear where each begins.
+Every sequence, with its questions, is a row of words: the numbers of its tokens, of its questions, and of its prompt's
+tokens; then the tokens, the places of the questions, and the answers. The first words determine the length of a row,
+so rows one after the other can be told apart.
 
-Rows are sorted by a cheap key, and in lexicographic order where keys agree. Those whose keys begin with the same byte
-are a *part*, and the fingerprint is the SHA-256 of the sizes and of every part's SHA-256: so parts can be hashed apart
-from each other, by whoever has their rows. :func:`_few` does it in plain Python, compiled code
-(:mod:`.fingerprint_kernels`) the same for many.
+Rows are sorted by a cheap key, and in lexicographic order if keys agree. Rows whose keys begin with the same byte
+are a *part*, and the fingerprint is the SHA-256 of the sizes and of every part's SHA-256. So parts can be hashed
+independently. :func:`_few` does it in plain Python, compiled code (:mod:`.fingerprint_kernels`) does the same for
+many sequences.
 
-The key decides how long it takes, and nothing else. What is hashed tells the rows, each as often as it is there, so
-different ones have different fingerprints as long as nobody breaks SHA-256.
+The key affects only the time. The hashed data determines the rows and their multiplicities, so
+different contexts have different fingerprints unless SHA-256 is broken.
 """
 
 import hashlib
@@ -30,21 +30,22 @@ if TYPE_CHECKING:
     from byheart.tasks.contexts import Contexts
 
 Sequences = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
-"""What rows are made of: tokens; where among them something is asked, increasing, and the answers there; and of every
-sequence, and of one that would come next, where it begins, how many answers come before, and how long its prompt is."""
+"""Source of rows: tokens; increasing indices of questions among them; the answers; and for every sequence, and one
+after the last, its start, the number of earlier answers, and the length of its prompt.
+"""
 Order = npt.NDArray[np.int64]
 FACTOR = 0x9E3779B97F4A7C15
-"""The base of keys: the golden ratio, less 1, in 64 bits behind the point."""
+"""Base of keys: the golden ratio minus 1, times 2⁶⁴."""
 PARTS = 256
 FEW = 1 << 18
-"""So many words take a tenth of a second without compiled code, which has to be compiled for ten times as long."""
+"""Number of words from which on compiled code is used. It takes a second to compile; without it, they take 0.1 s."""
 WORDS = 1 << 16
-"""Words that are written, and hashed, at a time."""
+"""Number of words that are hashed at a time."""
 PROMPTS = 1 << 16
 
 
 def in_any_order(contexts: "Contexts") -> str:
-    """The fingerprint; of many sequences, each takes 24 bytes on the way, which lie where there is room for them."""
+    """Return the fingerprint. Many sequences take 24 bytes each, in memory or on the disk."""
     sequences = _sequences(contexts)
     count, wide = len(contexts.starts) - 1, contexts.label_count > 1 << 32
     hashed = _few if len(contexts.tokens) + 2 * len(sequences[1]) + 3 * count < FEW else _many
@@ -71,7 +72,7 @@ def _sequences(contexts: "Contexts") -> Sequences:
 
 
 def _few(sequences: Sequences, word: str) -> list[bytes]:
-    """The SHA-256 of every part, in words of this type."""
+    """Return the SHA-256 of every part, with words of type ``word``."""
     tokens, places, answers, table = sequences
     rows = []
     for (start, first, prompt), (stop, last, _) in pairwise(table.tolist()):
@@ -85,7 +86,7 @@ def _few(sequences: Sequences, word: str) -> list[bytes]:
 
 
 def _many(sequences: Sequences, word: str) -> Iterator[bytes]:
-    """The same; a part is sorted at a time."""
+    """Yield the same as :func:`_few` with compiled code, one part at a time."""
     from byheart.tasks.fingerprint_kernels import deal, list_keys, write
 
     keys = allocate(len(sequences[-1]) - 1, np.uint64)
@@ -103,7 +104,7 @@ def _many(sequences: Sequences, word: str) -> Iterator[bytes]:
 
 
 def _sorted(sequences: Sequences, keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any]) -> Order:
-    """These rows by their keys, or where these agree, in lexicographic order."""
+    """Sort ``rows`` by their keys, and rows with equal keys in lexicographic order."""
     from byheart.tasks.fingerprint_kernels import collide, compare
 
     order = rows[np.argsort(keys[rows])].astype(np.int64)
@@ -116,7 +117,7 @@ def _sorted(sequences: Sequences, keys: npt.NDArray[np.uint64], rows: npt.NDArra
 
 
 def in_order(contexts: "Contexts") -> str:
-    """What 0.1.0 took for the fingerprint: the SHA-256 of everything as it lies there.
+    """Return the fingerprint of version 0.1.0: the SHA-256 of all arrays in order.
 
     Tokens are 32-bit, all else 64-bit integers.
     """

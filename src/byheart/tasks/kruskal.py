@@ -1,25 +1,26 @@
-"""The Kruskal rank of vectors: the largest k such that *every* k of them are linearly independent.
+"""Bound the Kruskal rank of vectors: the largest k such that *every* k of them are linearly independent.
 
-To find it is NP-hard, so :func:`kruskal` answers with what it can prove, from both sides, and keeps apart what it only
-sampled. Vectors are float64, taken as the dyadic rationals that they are. A *circuit* is a dependent set whose proper
-subsets are all independent; the Kruskal rank is one less than the size of the smallest circuit, or N if there is none.
+It is NP-hard to find, so :func:`kruskal` returns what it can prove, from both sides, and separately what it only
+sampled. Vectors are float64, each entry the dyadic rational that it represents. A *circuit* is a dependent set
+whose proper subsets are all independent. The Kruskal rank is one less than the size of the smallest circuit, or N if
+there is none.
 
-**Lower bounds** are certified, by the best of
+**Lower bounds** are proved, by the best of
 
 - exact comparison: no vector is zero, no two are parallel;
 - all N vectors independent (:func:`~byheart.tasks.ranks.independent`);
-- all but one independent, so that there is one circuit only;
-- going through all k-subsets, where there are few enough;
+- all but one independent, so that there is only one circuit;
+- all k-subsets, if there are few enough;
 - functionals, an optimized cumulative coherence (below).
 
-**Upper bounds** are circuits that are exhibited. Candidates come from Gauss elimination modulo a prime
+**Upper bounds** are explicit circuits. Candidates come from Gauss elimination modulo a prime
 (:class:`Circuits`), of all vectors in random order, and of those with large entries in null vectors of few entries.
 Modulo the prime their proper subsets are independent, so they are; that the candidates are dependent is checked with
 :func:`~byheart.tasks.ranks.exact_rank`.
 
-**Sampled**: random subsets of one size, each of them decided exactly. That none is dependent proves nothing.
+**Samples** are random subsets of one size, each decided exactly. They prove nothing if all are independent.
 
-Functionals that certify that every k vectors are independent.
+**Functionals** certify that every k vectors are independent.
 
 **Theorem.** Scale the vectors to b_j = s_j·a_j, any s_j > 0, and give each i any functional y_i. If for every i the
 k - 1 largest of |⟨y_i, b_j⟩|, j ≠ i, sum to less than |⟨y_i, b_i⟩|, every k vectors are independent. For let S be k of
@@ -31,7 +32,7 @@ things make it better. The Kruskal rank does not change under invertible maps an
 brought close to where all have norm 1 and their Gram matrix is a multiple of a projection. And y_i is then optimized:
 to make the largest |⟨y_i, b_j⟩| as small as it can be is a linear program, whose dual is to find the null vector x of
 the vectors with x_i = 1 and the least Σ|x_j| (Juditsky and Nemirovski, 2011), solved here roughly, by ADMM. None of
-that has to be right: the sums are taken of the functionals as they came out and of the given vectors, with the bound of
+that has to be exact: the sums are taken of the resulting functionals and of the given vectors, with the bound of
 :func:`~byheart.tasks.ranks.rounding` added to every product, and 10⁻⁹ to spare for the sums themselves.
 
 With Σ_j ⟨y_i, b_j⟩² bounded from below as in Welch's inequality, a bound on the largest |⟨y_i, b_j⟩| alone never gives
@@ -55,7 +56,7 @@ from byheart.tasks.ranks import UNDERFLOW, exact_rank, independent, prime, round
 
 @dataclass(frozen=True)
 class Sampled:
-    """Random subsets of one size, each of them decided exactly: an estimate, not a proof.
+    """Random subsets of one size, each decided exactly: an estimate, not a proof.
 
     >>> print(Sampled(32, 100))
     none of 100 random subsets of size 32 is dependent (an estimate, not a proof)
@@ -64,7 +65,7 @@ class Sampled:
     size: int
     tried: int
     dependent: tuple[int, ...] | None = None
-    """The first dependent subset met, at which sampling stopped; ``None`` if all were independent."""
+    """First dependent subset, at which sampling stopped; ``None`` if all were independent."""
 
     def __str__(self) -> str:
         if self.dependent is not None:
@@ -74,7 +75,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class IndependenceVerdict:
-    """Whether every k of the vectors are independent, and why, or why that is open."""
+    """The answer whether every k of the vectors are independent, with the reason."""
 
     k: int
     answer: Literal["holds", "fails", "undecided"]
@@ -86,27 +87,27 @@ class IndependenceVerdict:
 
 @dataclass(frozen=True)
 class KruskalBounds:
-    """What is known of the Kruskal rank of N vectors: ``lower`` ≤ the Kruskal rank ≤ ``upper``, both proved."""
+    """Proved bounds on the Kruskal rank of N vectors: ``lower`` ≤ the Kruskal rank ≤ ``upper``."""
 
     vectors: int
-    """N."""
+    """Number of vectors, N."""
     lower: int
     lower_by: str
-    """What certifies the lower bound, in words."""
+    """Reason for the lower bound."""
     upper: int
     circuit: tuple[int, ...] | None = None
-    """Dependent vectors, ``upper`` + 1 of them, verified exactly; ``None`` if ``upper`` is N."""
+    """Indices of ``upper`` + 1 dependent vectors, verified exactly; ``None`` if ``upper`` is N."""
     sampled: Sampled | None = None
-    """The estimate; ``None`` if nothing was left to sample."""
+    """Estimate by samples; ``None`` if nothing was left to sample."""
 
     @property
     def exact(self) -> bool:
-        """Whether the bounds meet."""
+        """True if the bounds are equal."""
         return self.lower == self.upper
 
     @property
     def upper_by(self) -> str:
-        """What certifies the upper bound, in words."""
+        """Reason for the upper bound."""
         if self.circuit is None:
             return f"there are {self.vectors} vectors"
         if self.upper == 0:
@@ -114,21 +115,21 @@ class KruskalBounds:
         return f"vectors {_listed(self.circuit)} are dependent"
 
     def refuted(self, circuit: tuple[int, ...] | None) -> "KruskalBounds":
-        """With the upper bound from a circuit, if that is better."""
+        """Return the bounds with the upper bound from a circuit, if it is better."""
         if circuit is None or len(circuit) > self.upper:
             return self
         assert self.lower < len(circuit), "a set proved independent is dependent; please report this"
         return replace(self, upper=len(circuit) - 1, circuit=circuit)
 
     def proved(self, lower: int, by: str) -> "KruskalBounds":
-        """With a lower bound, if that is better."""
+        """Return the bounds with another lower bound, if it is better."""
         if lower <= self.lower:
             return self
         assert lower <= self.upper, "a dependent set was proved independent; please report this"
         return replace(self, lower=lower, lower_by=by)
 
     def verdict(self, k: int) -> IndependenceVerdict:
-        """Whether every ``k`` of the vectors are independent.
+        """Return whether every ``k`` of the vectors are independent, as far as it is known.
 
         >>> print(KruskalBounds(9, 2, "no two are parallel", 5, (0, 1, 2, 3, 4, 5), Sampled(4, 100)).verdict(4))
         every 4 independent: undecided; none of 100 random subsets of size 4 is dependent (an estimate, not a proof)
@@ -152,7 +153,7 @@ class KruskalBounds:
 
 
 def _listed(indices: tuple[int, ...]) -> str:
-    """The first few indices in words.
+    """List the first few indices.
 
     >>> _listed((3, 5)), _listed(tuple(range(20)))
     ('3 and 5', '0, 1, 2, 3, 4, 5, … and 19 (20 of them)')
@@ -163,7 +164,7 @@ def _listed(indices: tuple[int, ...]) -> str:
 
 
 SPARE = 1e-9
-"""What functionals leave for the rounding of their sums: more than N·2⁻⁵² for every N that fits into memory."""
+"""Relative margin for the rounding of functionals' sums: more than N·2⁻⁵² for every N that fits into memory."""
 _ROUNDS = 8
 
 Floats32 = npt.NDArray[np.float32]
@@ -173,17 +174,17 @@ class Frame(NamedTuple):
     """Vectors brought close to where all have the same norm and their Gram matrix is a multiple of a projection."""
 
     rows: Floats
-    """[N, d]: the vectors, scaled by powers of two."""
+    """[N, d]: vectors, scaled by powers of two."""
     scales: Floats
-    """[N]: what to scale them by further."""
+    """[N]: further scale of each row."""
     basis: Floats
-    """[N, r]: about what the map ``back`` then makes of them; its columns are orthonormal."""
+    """[N, r]: approximate image of the scaled rows under ``back``; its columns are orthonormal."""
     back: Floats
-    """[d, r]."""
+    """[d, r]: map from the scaled rows to ``basis``."""
 
 
 def frame_of(vectors: Floats) -> Frame:
-    """Whiten, scale to norm 1, and again; r is the numerical rank. Nothing depends on how well that works."""
+    """Whiten and scale to norm 1 repeatedly. r is the numerical rank. No proof depends on the quality of the result."""
     rows = scaled(vectors)
     scales = 1 / np.linalg.norm(rows, axis=1)
     for _ in range(_ROUNDS):
@@ -199,10 +200,10 @@ def frame_of(vectors: Floats) -> Frame:
 
 
 def optimized(basis: Floats, own: Ids, steps: int) -> tuple[Floats, Floats32]:
-    """For each i of ``own`` [m] a functional on the rows of ``basis`` [N, r], and the magnitudes of a null vector.
+    """Find for each i of ``own`` [m] a functional on the rows of ``basis`` [N, r], and magnitudes of a null vector.
 
-    float64 [m, r] and float32 [m, N]. ADMM for the null vector x with x_i = 1 and the least Σ|x_j|: projections onto
-    the null vectors with x_i = 1 alternate with shrinking, and what shrinking takes away sums to a functional.
+    Return float64 [m, r] and float32 [m, N]. ADMM searches the null vector x with x_i = 1 and the least Σ|x_j|:
+    projections onto the null vectors with x_i = 1 alternate with shrinking. The removed parts sum to a functional.
     """
     points = basis.astype(np.float32)
     lines = np.arange(len(own))
@@ -210,25 +211,25 @@ def optimized(basis: Floats, own: Ids, steps: int) -> tuple[Floats, Floats32]:
     leverages = (mine**2).sum(axis=1)
     room = np.maximum(1 - leverages, np.float32(1e-5))
     threshold = 3 * np.sqrt(leverages / room / len(basis))[:, None]
-    taken = np.zeros((len(own), len(basis)), np.float32)
-    shrunk = np.zeros_like(taken)
+    removed = np.zeros((len(own), len(basis)), np.float32)
+    shrunk = np.zeros_like(removed)
     for _ in range(steps):
-        step = shrunk - taken
+        step = shrunk - removed
         inner = step @ points
         missing = (1 - step[lines, own] + (inner * mine).sum(axis=1)) / room
         step -= (inner + missing[:, None] * mine) @ points.T
         step[lines, own] += missing
-        shrunk = np.float32(1.6) * step + np.float32(-0.6) * shrunk + taken
-        taken = np.clip(shrunk, -threshold, threshold)
-        taken[lines, own] = 0
-        shrunk -= taken
-    total = taken @ points
+        shrunk = np.float32(1.6) * step + np.float32(-0.6) * shrunk + removed
+        removed = np.clip(shrunk, -threshold, threshold)
+        removed[lines, own] = 0
+        shrunk -= removed
+    total = removed @ points
     functionals = total + ((total * mine).sum(axis=1) / room)[:, None] * mine
     return functionals.astype(np.float64), np.abs(shrunk)
 
 
 def certified(frame: Frame, functionals: Floats, own: Ids) -> Ids:
-    """int64 [m]: for each i of ``own`` [m] the largest k that its functional [m, r] certifies, as the module says."""
+    """Return for each i of ``own`` [m] the largest k that its functional [m, r] certifies by the theorem: int64 [m]."""
     lines = np.arange(len(own))
     applied = scaled(functionals @ frame.back.T)
     values: Floats = np.abs(applied @ frame.rows.T)
@@ -241,18 +242,18 @@ def certified(frame: Frame, functionals: Floats, own: Ids) -> Ids:
 
 
 class _Eliminated(NamedTuple):
-    """A basis out of m vectors, r of them, and which of the basis the others need."""
+    """A basis of r out of m vectors, and the members of the basis that each other vector needs."""
 
     needed: Flags
-    """bool [r, m - r]."""
+    """bool [r, m - r]: True if the other vector needs the member of the basis."""
     basis: Ids
-    """int64 [r]: places among the m vectors."""
+    """int64 [r]: indices among the m vectors."""
     others: Ids
-    """int64 [m - r]: places among the m vectors."""
+    """int64 [m - r]: indices among the m vectors."""
 
 
 class Circuits:
-    """Circuits of vectors [N, d], by Gauss elimination modulo a prime; what it hands out is verified exactly."""
+    """Finds circuits of vectors [N, d] by Gauss elimination modulo a prime, and verifies them exactly."""
 
     def __init__(self, vectors: Floats, rng: np.random.Generator) -> None:
         self.vectors = vectors
@@ -261,10 +262,10 @@ class Circuits:
         self._residues = np.array([[number % self._modulus for number in row] for row in whole_rows(vectors)], np.int64)
 
     def smallest(self, members: Ids, below: int) -> tuple[int, ...] | None:
-        """The smallest circuit met, out of ``members`` [m], if it has less than ``below`` vectors.
+        """Return the smallest circuit found among ``members`` [m] if it has less than ``below`` vectors.
 
-        Elimination expresses each member that depends on those before it by a basis out of them, in one way; so it and
-        what it needs of the basis are a circuit, modulo the prime.
+        Elimination expresses each dependent member by a basis of earlier ones, in a unique way. Modulo the prime, the
+        member and the part of the basis that it needs are a circuit.
         """
         needed, basis, others = self.eliminated(members)
         if not len(others):
@@ -276,7 +277,7 @@ class Circuits:
         return tuple(circuit.tolist())
 
     def eliminated(self, members: Ids) -> _Eliminated:
-        """``members`` [m], expressed in a basis out of them, the first ones that can be, modulo the prime."""
+        """Express ``members`` [m] in a basis of the first independent ones, modulo the prime."""
         from flint import nmod_mat
 
         columns = self._residues[members].T
@@ -294,13 +295,13 @@ class Circuits:
 BUDGET = 300_000
 SAMPLES = 100
 _EFFORT = 1.5e11
-"""About how many multiplications to spend on functionals."""
+"""Approximate number of multiplications to spend on functionals."""
 _STEPS = 100
 _ELIMINATION = 500_000_000
-"""About how many multiplications modulo a prime to spend on bases, and on null vectors."""
+"""Approximate number of multiplications modulo a prime to spend on bases, and on null vectors."""
 _BASES = 16
 _DOUBTS = 1000
-"""How many subsets to decide in exact arithmetic before giving up on going through all of them."""
+"""Number of subsets decided in exact arithmetic before the search through all subsets is abandoned."""
 _AT_ONCE = 2**21
 
 
@@ -312,9 +313,9 @@ def kruskal(
     samples: int = SAMPLES,
     rng: np.random.Generator | None = None,
 ) -> KruskalBounds:
-    """Bounds on the Kruskal rank of ``vectors`` [N, d]; no effort beyond deciding whether it is at least ``wanted``.
+    """Bound the Kruskal rank of ``vectors`` [N, d], only as far as needed to decide if it is at least ``wanted``.
 
-    ``budget`` is how many subsets of up to 16 vectors to go through; larger ones, of k, count (k/16)³-fold. Then
+    ``budget`` is the number of subsets of up to 16 vectors to examine; larger ones, of k, count (k/16)³-fold. Then
     ``samples`` random subsets of size ``wanted``, or else of the upper bound, are tried. The same ``rng`` gives the
     same answer; without one it is always the same.
 
@@ -328,32 +329,32 @@ def kruskal(
         check_count("wanted", wanted)
     if budget < 0 or samples < 0:
         raise BadInput(f"budget is {budget} and samples is {samples}; expected 0 or more of both")
-    known = _at_first_sight(array)
-    if known.exact:
-        return known
+    bounds = _at_first_sight(array)
+    if bounds.exact:
+        return bounds
     if independent(array):
-        return known.proved(len(array), "all are independent")
+        return bounds.proved(len(array), "all are independent")
     circuits = Circuits(array, np.random.default_rng(0) if rng is None else rng)
-    known = _by_elimination(known, circuits)
-    known = _by_bases(known, circuits) if _open(known, wanted) else known
-    known = _by_functionals(known, circuits) if _open(known, wanted) else known
-    while (size := _size_within(budget, known, wanted)) is not None:
-        known, gave_up = _by_all_subsets(known, circuits, size)
+    bounds = _by_elimination(bounds, circuits)
+    bounds = _by_bases(bounds, circuits) if _is_open(bounds, wanted) else bounds
+    bounds = _by_functionals(bounds, circuits) if _is_open(bounds, wanted) else bounds
+    while (size := _size_within(budget, bounds, wanted)) is not None:
+        bounds, gave_up = _by_all_subsets(bounds, circuits, size)
         if gave_up:
             break
-    return _by_samples(known, circuits, _asked(known, wanted), samples) if _open(known, wanted) else known
+    return _by_samples(bounds, circuits, _target(bounds, wanted), samples) if _is_open(bounds, wanted) else bounds
 
 
-def _asked(known: KruskalBounds, wanted: int | None) -> int:
-    return known.upper if wanted is None else wanted
+def _target(bounds: KruskalBounds, wanted: int | None) -> int:
+    return bounds.upper if wanted is None else wanted
 
 
-def _open(known: KruskalBounds, wanted: int | None) -> bool:
-    return known.lower < _asked(known, wanted) <= known.upper
+def _is_open(bounds: KruskalBounds, wanted: int | None) -> bool:
+    return bounds.lower < _target(bounds, wanted) <= bounds.upper
 
 
 def _at_first_sight(vectors: Floats) -> KruskalBounds:
-    """What zero vectors and parallel ones say, exactly."""
+    """Return the bounds from zero vectors and parallel ones, exactly."""
     total = len(vectors)
     nonzero = vectors.any(axis=1)
     if not nonzero.all():
@@ -369,7 +370,7 @@ def _at_first_sight(vectors: Floats) -> KruskalBounds:
 
 
 def _primitive(row: list[int]) -> tuple[int, ...]:
-    """The shortest integer vector parallel to a non-zero one, its first non-zero entry positive.
+    """Return the shortest integer vector parallel to a non-zero one, its first non-zero entry positive.
 
     >>> _primitive([0, -4, 6])
     (0, 2, -3)
@@ -380,35 +381,35 @@ def _primitive(row: list[int]) -> tuple[int, ...]:
     return tuple(number // divisor for number in row)
 
 
-def _by_elimination(known: KruskalBounds, circuits: Circuits) -> KruskalBounds:
-    """A first dependent set; the vectors must be dependent.
+def _by_elimination(bounds: KruskalBounds, circuits: Circuits) -> KruskalBounds:
+    """Improve the bounds by a first dependent set; the vectors must be dependent.
 
-    If it leaves only one vector outside of a basis, modulo the prime, there is one relation, up to a factor, so one
+    If only one vector is outside the basis, modulo the prime, there is one relation, up to a factor, so one
     circuit: a basis modulo the prime is independent.
     """
     total, dim = circuits.vectors.shape
     circuit = circuits.smallest(np.arange(total), total + 1)
     if circuit is None:
-        return known.refuted(tuple(range(min(total, dim + 1))))
-    known = known.refuted(circuit)
+        return bounds.refuted(tuple(range(min(total, dim + 1))))
+    bounds = bounds.refuted(circuit)
     if len(circuits.eliminated(np.arange(total)).others) > 1:
-        return known
-    return known.proved(known.upper, f"their only circuit has {len(circuit)} vectors")
+        return bounds
+    return bounds.proved(bounds.upper, f"their only circuit has {len(circuit)} vectors")
 
 
-def _by_bases(known: KruskalBounds, circuits: Circuits) -> KruskalBounds:
-    """Circuits from all vectors, expressed in random bases."""
+def _by_bases(bounds: KruskalBounds, circuits: Circuits) -> KruskalBounds:
+    """Improve the upper bound by circuits in random bases of all vectors."""
     total, dim = circuits.vectors.shape
     for _ in range(min(_BASES, 1 + _ELIMINATION // (total * dim**2))):
-        known = known.refuted(circuits.smallest(circuits.rng.permutation(total), known.upper + 1))
-    return known
+        bounds = bounds.refuted(circuits.smallest(circuits.rng.permutation(total), bounds.upper + 1))
+    return bounds
 
 
-def _by_functionals(known: KruskalBounds, circuits: Circuits) -> KruskalBounds:
-    """The lower bound of functionals, and circuits from the null vectors that come with them."""
+def _by_functionals(bounds: KruskalBounds, circuits: Circuits) -> KruskalBounds:
+    """Improve the bounds by functionals, and by circuits from the null vectors that come with them."""
     total, dim = circuits.vectors.shape
     if total**2 * dim > _EFFORT:
-        return known
+        return bounds
     frame = frame_of(circuits.vectors)
     rank = frame.basis.shape[1]
     steps = min(_STEPS, int(_EFFORT / (4 * total**2 * rank)))
@@ -422,57 +423,57 @@ def _by_functionals(known: KruskalBounds, circuits: Circuits) -> KruskalBounds:
         norms.append(nulls.sum(axis=1))
         nulls[np.arange(len(own)), own] = np.inf
         likely.append(np.argpartition(-nulls, min(rank, total - 1), axis=1)[:, : rank + 1])
-    known = known.proved(lower, "functionals certify it, an optimized cumulative coherence")
+    bounds = bounds.proved(lower, "functionals certify it, an optimized cumulative coherence")
     order = np.argsort(np.concatenate(norms))
     for members in np.concatenate(likely)[order[: 1 + _ELIMINATION // ((rank + 1) * dim**2)]]:
-        known = known.refuted(circuits.smallest(members, known.upper + 1))
-    return known
+        bounds = bounds.refuted(circuits.smallest(members, bounds.upper + 1))
+    return bounds
 
 
-def _size_within(budget: int, known: KruskalBounds, wanted: int | None) -> int | None:
-    """The largest size of subsets that is open, is asked for, and has few enough of them; ``None`` if there is none."""
-    if not _open(known, wanted):
+def _size_within(budget: int, bounds: KruskalBounds, wanted: int | None) -> int | None:
+    """Return the largest undecided size of subsets of which there are few enough; ``None`` if there is none."""
+    if not _is_open(bounds, wanted):
         return None
-    sizes = range(_asked(known, wanted), known.lower, -1)
+    sizes = range(_target(bounds, wanted), bounds.lower, -1)
     most = budget * 16**3
-    return next((size for size in sizes if math.comb(known.vectors, size) * max(16, size) ** 3 <= most), None)
+    return next((size for size in sizes if math.comb(bounds.vectors, size) * max(16, size) ** 3 <= most), None)
 
 
-def _by_all_subsets(known: KruskalBounds, circuits: Circuits, size: int) -> tuple[KruskalBounds, bool]:
-    """What going through all subsets of one size says, and whether it gave up, because too many were in doubt."""
+def _by_all_subsets(bounds: KruskalBounds, circuits: Circuits, size: int) -> tuple[KruskalBounds, bool]:
+    """Improve the bounds by all subsets of one size. Return them, and True if too many subsets were in doubt."""
     doubts = 0
-    for subsets in _batches(combinations(range(known.vectors), size), size * circuits.vectors.shape[1]):
+    for subsets in _batches(combinations(range(bounds.vectors), size), size * circuits.vectors.shape[1]):
         doubtful = np.flatnonzero(~surely_full(circuits.vectors[subsets]))
         for subset in subsets[doubtful[: _DOUBTS - doubts]]:
-            circuit = circuits.smallest(subset, known.upper + 1)
+            circuit = circuits.smallest(subset, bounds.upper + 1)
             if circuit is not None:
-                return known.refuted(circuit), False
+                return bounds.refuted(circuit), False
             if exact_rank(circuits.vectors[subset]) < size:
-                return known.refuted(tuple(subset.tolist())), False
+                return bounds.refuted(tuple(subset.tolist())), False
         doubts += len(doubtful)
         if doubts > _DOUBTS:
-            return known, True
-    words = f"all {math.comb(known.vectors, size):,} subsets of size {size} are independent"
-    return known.proved(size, words), False
+            return bounds, True
+    words = f"all {math.comb(bounds.vectors, size):,} subsets of size {size} are independent"
+    return bounds.proved(size, words), False
 
 
-def _by_samples(known: KruskalBounds, circuits: Circuits, size: int, samples: int) -> KruskalBounds:
-    """What random subsets of one size say."""
+def _by_samples(bounds: KruskalBounds, circuits: Circuits, size: int, samples: int) -> KruskalBounds:
+    """Add what random subsets of one size show."""
     total, dim = circuits.vectors.shape
     draws = (circuits.rng.choice(total, size, replace=False).tolist() for _ in range(samples))
     tried = 0
     for subsets in _batches(draws, size * dim):
-        for one in np.flatnonzero(~surely_full(circuits.vectors[subsets])):
-            if exact_rank(circuits.vectors[subsets[one]]) < size:
-                subset = np.sort(subsets[one])
-                sampled = Sampled(size, tried + int(one) + 1, tuple(subset.tolist()))
+        for row in np.flatnonzero(~surely_full(circuits.vectors[subsets])):
+            if exact_rank(circuits.vectors[subsets[row]]) < size:
+                subset = np.sort(subsets[row])
+                sampled = Sampled(size, tried + int(row) + 1, tuple(subset.tolist()))
                 circuit = circuits.smallest(subset, size + 1) or sampled.dependent
-                return replace(known.refuted(circuit), sampled=sampled)
+                return replace(bounds.refuted(circuit), sampled=sampled)
         tried += len(subsets)
-    return replace(known, sampled=Sampled(size, tried)) if tried else known
+    return replace(bounds, sampled=Sampled(size, tried)) if tried else bounds
 
 
 def _batches(subsets: Iterator[tuple[int, ...]] | Iterator[list[int]], entries: int) -> Iterator[Ids]:
-    """The subsets in batches [B, k], as many at once as fit into memory at ``entries`` numbers each."""
+    """Yield the subsets in batches [B, k] that fit into memory at ``entries`` numbers each."""
     while batch := list(islice(subsets, max(1, _AT_ONCE // entries))):
         yield np.array(batch, np.int64)

@@ -1,8 +1,8 @@
-"""A tokenizer that somebody else made: any ``tokenizer.json`` of Hugging Face's, with its end token.
+"""A tokenizer of Hugging Face: any ``tokenizer.json`` with an end token.
 
-It is used as it is, through the library ``tokenizers``, without the special tokens that it may add. A text that it does
-not give back, letter for letter, is refused: it would be asked for as another one. So is a tokenizer that draws lots
-(``dropout``): whoever asks would give other tokens. What is not checked: how long a stranger's tokenizer takes.
+It is used through the library ``tokenizers``, without the special tokens that it may add. A text that it does not
+restore letter for letter is refused, because another text would be memorized. So is a tokenizer with ``dropout``,
+because a prompt would get other tokens. Not checked: how long the tokenizer takes.
 """
 
 import json
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 TOKENIZER_FILE, CONFIG_FILE = "tokenizer.json", "tokenizer_config.json"
 MARK = "byheart_tokenizer"
-"""The key of tokenizer_config.json that says that the tokenizer is none of ours, but was loaded."""
+"""Key of tokenizer_config.json that marks a tokenizer as loaded, not Byheart's own."""
 
 LARGEST_ID = 2**31 - 2
-"""Tokens are 32 bits, with their sign."""
+"""Largest token id: tokens are signed 32-bit integers."""
 
 
 @dataclass(frozen=True)
 class LoadedTokenizer:
-    """A tokenizer by its two files, read as strict JSON before anything else is done with them."""
+    """A tokenizer by its two files, which are parsed as strict JSON before anything else."""
 
     name: ClassVar[str] = "loaded"
     tokenizer: bytes
@@ -41,28 +41,28 @@ class LoadedTokenizer:
 
     @cached_property
     def vocab(self) -> int:
-        """How many token ids there are, the end token among them."""
+        """Number of token ids, including the end token."""
         return 1 + max(self._library.get_vocab(with_added_tokens=True).values())
 
     @cached_property
     def end_name(self) -> str:
-        """What the token is called that ends a text."""
-        found = parse_object(self.config).get("eos_token")
-        name = found.get("content") if isinstance(found, dict) else found
+        """Name of the token that ends a text."""
+        token = parse_object(self.config).get("eos_token")
+        name = token.get("content") if isinstance(token, dict) else token
         if not isinstance(name, str):
             raise BadInput(f"{CONFIG_FILE}: says nothing of a token that ends a text; expected eos_token")
         return name
 
     @cached_property
     def end(self) -> int:
-        """The id that follows the last token of a text."""
+        """Id of the token that ends a text."""
         number = self._library.token_to_id(self.end_name)
         if number is None:
             raise BadInput(f"{CONFIG_FILE}: eos_token is {self.end_name!r}; expected a token of {TOKENIZER_FILE}")
         return int(number)
 
     def encode(self, data: bytes) -> npt.NDArray[np.int32]:
-        """The tokens of ``data``: int32 [T], without special ones; they always give ``data`` back."""
+        """Return the tokens of ``data``: int32 [T], without special ones. They always decode to ``data``."""
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
@@ -72,17 +72,17 @@ class LoadedTokenizer:
         if self.end in ids:
             raise BadInput(f"the text holds the end token {self.end_name!r}; expected text that does not end within")
         if (back := self.decode(ids)) != data:
-            found = next((k for k, (a, b) in enumerate(zip(text, back.decode(), strict=False)) if a != b), len(back))
+            letter = next((k for k, (a, b) in enumerate(zip(text, back.decode(), strict=False)) if a != b), len(back))
             lost = (
                 f"{text[:40]!r} comes back as {back.decode()[:40]!r}" if back else f"there are none for {text[:40]!r}"
             )
             raise BadInput(
-                f"the tokenizer has no tokens for this text from letter {found} on: {lost}; expected another"
+                f"the tokenizer has no tokens for this text from letter {letter} on: {lost}; expected another"
             )
         return np.array(ids, np.int32)
 
     def decode(self, ids: Iterable[int]) -> bytes:
-        """The bytes of the tokens ``ids``, all together; an end token stands for none."""
+        """Return the bytes of the tokens ``ids``, decoded together. An end token has no bytes."""
         numbers = [int(number) for number in ids]
         for place, number in enumerate(numbers):
             if not 0 <= number < self.vocab:
@@ -92,13 +92,13 @@ class LoadedTokenizer:
             return str(self._library.decode(kept, skip_special_tokens=False)).encode(errors="replace")
 
     def files(self, *, begins: bool = False) -> dict[str, bytes]:
-        """The two files as they came, marked; ``begins``: every text is to begin with the end token."""
+        """Return the two files, marked as loaded. ``begins`` makes every text begin with the end token."""
         config = parse_object(self.config) | {MARK: self.name}
         content = self.tokenizer
         if begins:
             config |= {"bos_token": self.end_name, "pad_token": self.end_name}
-            whole = parse_object(content) | {"post_processor": begun_with(self.end_name, self.end)}
-            content = _written(whole)
+            description = parse_object(content) | {"post_processor": begun_with(self.end_name, self.end)}
+            content = _written(description)
         return {TOKENIZER_FILE: content, CONFIG_FILE: _written(config)}
 
     @cached_property
@@ -122,7 +122,7 @@ class LoadedTokenizer:
 
 @contextmanager
 def _reading(complaint: str) -> Iterator[None]:
-    """BadInput for whatever the library says: a panic in Rust is no Exception."""
+    """Turn any error of the library into BadInput. A panic in Rust is not an Exception."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit, MemoryError, BadInput):
@@ -132,7 +132,7 @@ def _reading(complaint: str) -> Iterator[None]:
 
 
 def load_tokenizer(path: Path) -> LoadedTokenizer:
-    """The tokenizer in a ``tokenizer.json``, or in a folder that has one, checked.
+    """Return the checked tokenizer in a ``tokenizer.json``, or in a folder with one.
 
     >>> load_tokenizer(Path("nowhere"))
     Traceback (most recent call last):
@@ -142,24 +142,24 @@ def load_tokenizer(path: Path) -> LoadedTokenizer:
     if not file.exists():
         expected = f"expected bytes, bpe, or a path to a {TOKENIZER_FILE}"
         raise BadInput(f"{file}: No such file or directory; {expected}")
-    beside = file.with_name(CONFIG_FILE)
-    if not beside.exists():
-        raise BadInput(f"{beside}: No such file or directory; expected it beside {file.name}, with an eos_token")
+    config = file.with_name(CONFIG_FILE)
+    if not config.exists():
+        raise BadInput(f"{config}: No such file or directory; expected it beside {file.name}, with an eos_token")
     try:
-        contents = [bytes(read_bytes(part, max_bytes=MAX_JSON_BYTES)) for part in (file, beside)]
-        found = LoadedTokenizer(*contents)
+        contents = [bytes(read_bytes(part, max_bytes=MAX_JSON_BYTES)) for part in (file, config)]
+        tokenizer = LoadedTokenizer(*contents)
         for content in contents:
             parse_object(content)
-        _ = found.end
+        _ = tokenizer.end
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
-    return found
+    return tokenizer
 
 
 def loaded_from(files: Mapping[str, bytes]) -> LoadedTokenizer | None:
-    """The tokenizer that was loaded when a network was compiled, out of that network's files; None if it is ours.
+    """Return the tokenizer that was loaded when a network was compiled, from the network's files; None if it is ours.
 
-    That ``tokenizer.json`` is JSON is for whoever asks to check.
+    The caller must check that ``tokenizer.json`` is JSON.
     """
     if TOKENIZER_FILE not in files or CONFIG_FILE not in files:
         return None
@@ -171,7 +171,7 @@ def loaded_from(files: Mapping[str, bytes]) -> LoadedTokenizer | None:
 
 
 def begun_with(name: str, number: int) -> dict[str, Any]:
-    """The post-processor that begins every text with one token."""
+    """Return the post-processor that begins every text with one token."""
     first = {"SpecialToken": {"id": name, "type_id": 0}}
     text, second = ({"Sequence": {"id": letter, "type_id": place}} for place, letter in enumerate("AB"))
     return {

@@ -1,4 +1,4 @@
-"""Where texts that begin alike part."""
+"""Find where texts with a common beginning part."""
 
 from collections.abc import Iterator, Sequence
 from functools import cmp_to_key
@@ -11,17 +11,17 @@ from byheart.errors import BadInput
 from byheart.tasks.arrays import Ids
 
 KEYS, LEAST = 1 << 24, 256
-"""Bytes of the beginnings by which texts are sorted, all together; and tokens of each, at least."""
+"""Total bytes of the beginnings by which texts are sorted, and least number of tokens of each."""
 PORTION = 1 << 16
-"""Tokens that are compared at a time."""
+"""Number of tokens that are compared at a time."""
 Body = npt.NDArray[Any]
 
 
 def partings(names: Sequence[str], tokens: Body, starts: Ids) -> Iterator[tuple[int, int]]:
-    """Each text's number with each length after which another text, alike up to there, goes on differently.
+    """Yield each text's number with each length after which another text, equal so far, goes on differently.
 
-    In lexicographic order, texts that begin alike are neighbours. The lengths at which a text parts from texts before
-    it are a stack that grows and shrinks on the way, and so are the lengths at which it parts from texts after it.
+    In lexicographic order, texts with a common beginning are neighbours. The lengths at which a text parts from texts
+    before it are a stack that grows and shrinks on the way. So are the lengths at which it parts from texts after it.
     """
     bodies = [tokens[start:stop] for start, stop in pairwise(starts.tolist())]
     order = _ordered(bodies)
@@ -43,15 +43,15 @@ def partings(names: Sequence[str], tokens: Body, starts: Ids) -> Iterator[tuple[
 
 
 def _ordered(bodies: Sequence[Body]) -> list[list[int]]:
-    """The numbers of all texts in lexicographic order, those of equal ones together, increasing.
+    """Return the numbers of all texts in lexicographic order, those of equal texts together, increasing.
 
-    Their beginnings are sorted as bytes; only texts that are alike for longer than that are compared with each other.
+    Beginnings are sorted as bytes. Only texts with equal beginnings are compared with each other.
     """
     size = max(LEAST, KEYS // (len(bodies) * bodies[0].itemsize))
-    alike: dict[bytes, list[int]] = {}
+    by_beginning: dict[bytes, list[int]] = {}
     for number, body in enumerate(bodies):
         key = body[:size].astype(body.dtype.newbyteorder(">"), copy=False).tobytes()
-        alike.setdefault(key, []).append(number)
+        by_beginning.setdefault(key, []).append(number)
 
     def compare(one: int, other: int) -> int:
         a, b = bodies[one], bodies[other]
@@ -61,7 +61,7 @@ def _ordered(bodies: Sequence[Body]) -> list[list[int]]:
         return -1 if a[shared] < b[shared] else 1
 
     ordered: list[list[int]] = []
-    for _, numbers in sorted(alike.items()):
+    for _, numbers in sorted(by_beginning.items()):
         if len(bodies[numbers[0]]) < size:  # that was all of them
             ordered.append(numbers)
             continue
@@ -76,7 +76,7 @@ def _ordered(bodies: Sequence[Body]) -> list[list[int]]:
 
 
 def common_length(one: Body, other: Body) -> int:
-    """How many tokens two texts begin with alike.
+    """Return the number of tokens at the beginning in which two texts agree.
 
     >>> import numpy as np
     >>> common_length(np.array([1, 2, 3]), np.array([1, 2, 4, 5])), common_length(np.array([1]), np.array([1, 2]))

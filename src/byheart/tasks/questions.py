@@ -1,6 +1,6 @@
-"""What users give, as questions: tasks, texts, facts, files.
+"""Turn the users' input into questions: tasks, texts, facts, files.
 
-Facts as a next-token task, for constructions that answer one label to sequences of one length.
+Also turn facts into a next-token task, for constructions that answer one label to sequences of one length.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,14 +25,14 @@ from byheart.tasks.windows import fact_contexts, task_contexts, text_contexts
 Texts: TypeAlias = Mapping[str, bytes]
 """Texts by name."""
 Pairs: TypeAlias = Sequence[tuple[Any, Any]] | Sequence[Mapping[str, Any]]
-"""Facts: pairs of a prompt and a completion, or records with usual keys."""
+"""Facts: pairs of a prompt and a completion, or records with common keys."""
 QuestionsLike: TypeAlias = Questions | Facts | str | bytes | Path | Sequence[Path] | Mapping[str, str | bytes] | Pairs
 """A task, or the contexts of texts; facts, or pairs; a text, or several by name; a file with a task (.npz, .jsonl) or a
 text, or files with texts."""
 
 
 def read_questions(given: QuestionsLike, *, narrow: bool = False) -> Questions | Facts | Texts:
-    """The questions themselves, or the texts or facts that they are to be made of; ``narrow`` as for a task's file.
+    """Return questions, facts, or texts by name. ``narrow`` keeps ids of a task's file in narrow types.
 
     >>> read_questions("It was"), read_questions({"one": "It", "two": b"was"})
     ({'text': b'It was'}, {'one': b'It', 'two': b'was'})
@@ -59,7 +59,7 @@ def read_questions(given: QuestionsLike, *, narrow: bool = False) -> Questions |
 
 
 def _are_pairs(given: object) -> bool:
-    """Whether these are meant to be facts, going by the first of them."""
+    """Return True if the first entry looks like a fact."""
     first = given[0] if isinstance(given, list | tuple) and given else None
     if isinstance(first, list | tuple):
         return len(first) == 2 and all(isinstance(part, str | bytes | list | tuple) for part in first)
@@ -67,7 +67,7 @@ def _are_pairs(given: object) -> bool:
 
 
 def _check_no_name(text: str | bytes) -> None:
-    """BadInput for a text that is the name of a file, which is surely meant to be read: a text may be anything else."""
+    """Raise BadInput for a text that is the name of a task or text file: surely the file is meant."""
     if isinstance(text, str) and text.isprintable() and len(text) < 256:
         path = Path(text)
         if path.suffix in (*TASK_READERS, ".txt") and path.is_file():
@@ -81,7 +81,7 @@ def _bytes(name: str, text: str | bytes) -> bytes:
 
 
 def as_task(given: QuestionsLike) -> Task:
-    """The task that was given; BadInput if it is something else."""
+    """Return a task; raise BadInput if ``given`` is something else."""
     questions = read_questions(given)
     if not isinstance(questions, Task):
         what = "facts" if isinstance(questions, Facts) else "texts"
@@ -92,7 +92,7 @@ def as_task(given: QuestionsLike) -> Task:
 def as_contexts(
     given: QuestionsLike, *, tokenizer: Tokenizer | None = None, window: int | None = None, report: Report | None = None
 ) -> Contexts:
-    """What must be answered to recite texts, know facts, or solve a task, as contexts of at most ``window`` tokens.
+    """Return the contexts of texts, facts or a task, of at most ``window`` tokens.
 
     >>> as_contexts(NextToken([[0, 1], [1, 1]], [1, 0])).windows(slice(None)).tolist()
     [[0, 1], [1, 1]]
@@ -113,7 +113,7 @@ def as_contexts(
 
 
 BYTES = 256
-"""The first id that no byte has: it fills up texts."""
+"""Id of the filler token of byte prompts, the first that is not a byte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,14 +122,14 @@ class FactTask:
 
     task: NextToken
     completions: tuple[Piece, ...]
-    """What each label stands for."""
+    """Completion of each label."""
 
 
 def fact_task(facts: Facts) -> FactTask:
-    """Every prompt, filled up in front to the length of the longest, with its whole completion as one label.
+    """Pad every prompt in front to the length of the longest, with its whole completion as one label.
 
-    Tokens are bytes, and one more that fills up; or the ids of the facts, and one more. Labels are numbered as
-    completions turn up.
+    Tokens are bytes or ids, and one more for padding. Labels are numbered in the order of first
+    completions.
 
     >>> found = fact_task(Facts([([1, 2], [5]), ([0], [3]), ([2], [5])]))
     >>> found.task.tokens.tolist(), found.task.labels.tolist(), found.completions
@@ -148,12 +148,12 @@ def fact_task(facts: Facts) -> FactTask:
 
 
 def _prompts(facts: Facts) -> list[Piece]:
-    """The prompts; BadInput if one is missing, or has two completions."""
-    found: dict[Piece, Fact] = {}
+    """Return the prompts; raise BadInput if one is missing or has two completions."""
+    facts_by_prompt: dict[Piece, Fact] = {}
     for fact in facts:
         if fact.prompt is None:
             raise BadInput(f"{fact.place}: has no prompt; expected a prompt and a completion, or byheart compile")
-        first = found.setdefault(fact.prompt, fact)
+        first = facts_by_prompt.setdefault(fact.prompt, fact)
         if first is not fact:
             raise BadInput(f"{first.place} and {fact.place} have the same prompt; expected one completion for each")
-    return list(found)
+    return list(facts_by_prompt)

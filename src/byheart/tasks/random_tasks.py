@@ -1,10 +1,10 @@
-"""Random tasks: those on which worst-case capacity is measured.
+"""Draw random tasks, on which worst-case capacity is measured.
 
 Every generated task can be memorized by a permutation-equivariant network: no two sequences are permutations of each
-other, and equal tokens of one sequence ask for equal labels. The shape "every" is the exception: all ω^n sequences, for
+other, and equal tokens of one sequence have equal labels. The shape "every" is the exception: all ω^n sequences, for
 networks that know positions.
 
-A random task by its few numbers: what ``byheart task random`` is told, and what theorems are shown on.
+:class:`RandomTask` has the numbers of a random task: the options of ``byheart task random``.
 """
 
 from collections.abc import Callable
@@ -22,17 +22,18 @@ from byheart.tasks.distinct import distinct, first_positions
 from byheart.tasks.task import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, SeqToSeq, Task
 
 Shape = Literal["uniform", "skewed", "neighbours", "constant", "every"]
-"""How tokens are drawn: alike, by Zipf's law, as small changes of a base sequence (the hard case), one for a whole
-sequence, or not at all: every sequence there is, in every order."""
+"""Distribution of tokens: uniform, by Zipf's law, small changes of a base sequence (the hard case), one token per
+sequence, or all sequences in every order.
+"""
 
 ROUNDS_IN_SHAPE = 6
 
 
 def distinct_sequences(*, examples: int, length: int, vocab: int, shape: Shape, rng: np.random.Generator) -> Ids:
-    """Token ids int64 [``examples``, ``length``] below ``vocab``, distinct as multisets.
+    """Draw token ids int64 [``examples``, ``length``] below ``vocab``, distinct as multisets.
 
-    Twins are drawn again in the same shape a few times. Where that shape has run out of sequences, and where more than
-    half of all multisets are wanted, the rest is drawn uniformly from all multisets.
+    Twins are drawn again in the same shape a few times. If that shape has run out of sequences, or more than half of
+    all multisets are wanted, the rest is drawn uniformly from all multisets.
 
     >>> rng = np.random.default_rng(0)
     >>> sorted(np.sort(distinct_sequences(examples=3, length=2, vocab=2, shape="uniform", rng=rng)).tolist())
@@ -60,21 +61,21 @@ def distinct_sequences(*, examples: int, length: int, vocab: int, shape: Shape, 
 
 
 def _every_sequence(examples: int, length: int, vocab: int) -> Ids:
-    """All ω^n sequences, in lexical order: they differ as sequences, not as multisets."""
+    """Return all ω^n sequences, in lexical order. They differ as sequences, not as multisets."""
     if examples != vocab**length:
         raise BadInput(f"examples is {examples}; expected {vocab}^{length} = {vocab**length}, every sequence there is")
     return np.array(list(product(range(vocab), repeat=length)), dtype=np.int64)
 
 
 def _constant_sequences(examples: int, length: int, vocab: int, rng: np.random.Generator) -> Ids:
-    """A token of its own for every sequence, n times: what attention of any kind sees as one token."""
+    """Draw a different token for every sequence, and repeat it n times. Any attention sees one token."""
     if examples > vocab:
         raise BadInput(f"examples is {examples}; expected at most {vocab}, one constant sequence for every token")
     return np.repeat(rng.choice(vocab, size=(examples, 1), replace=False), length, axis=1)
 
 
 def later_twins(sequences: Ids) -> Ids:
-    """The rows of ``sequences`` [N, n] that are permutations of an earlier row.
+    """Return the rows of ``sequences`` [N, n] that are permutations of an earlier row.
 
     >>> later_twins(np.array([[0, 1], [1, 1], [1, 0]]))
     array([2])
@@ -84,7 +85,7 @@ def later_twins(sequences: Ids) -> Ids:
 
 
 def _drawer(examples: int, length: int, vocab: int, shape: Shape, rng: np.random.Generator) -> Callable[[Ids], Ids]:
-    """A function that draws sequences for the given rows."""
+    """Return a function that draws sequences for given rows."""
     if shape == "neighbours":
         # A base has at least length · (vocab - 1) neighbours unless its tokens repeat; asking each for half of that
         # leaves few twins.
@@ -97,14 +98,14 @@ def _drawer(examples: int, length: int, vocab: int, shape: Shape, rng: np.random
 
 
 def _zipf(size: tuple[int, int], vocab: int, rng: np.random.Generator) -> Ids:
-    """Ids with P(id < k) = log(1 + k) / log(1 + ω): Zipf's law in closed form, whatever the size of the vocabulary."""
+    """Draw ids with P(id < k) = log(1 + k) / log(1 + ω), which is Zipf's law in closed form for every ω."""
     ids: Ids = np.expm1(rng.random(size) * np.log1p(vocab)).astype(np.int64)
     ids[ids >= vocab] = vocab - 1  # where the logarithm was rounded up
     return ids
 
 
 def _neighbours(bases: Ids, vocab: int, rng: np.random.Generator) -> Ids:
-    """Each row of ``bases`` with one or two tokens drawn anew."""
+    """Draw one or two tokens of each row of ``bases`` anew."""
     sequences = bases.copy()
     rows = np.arange(len(bases))
     for _ in range(2):
@@ -113,20 +114,20 @@ def _neighbours(bases: Ids, vocab: int, rng: np.random.Generator) -> Ids:
 
 
 def _chosen_from_all(available: int, examples: int, length: int, vocab: int, rng: np.random.Generator) -> Ids:
-    """A random choice among all multisets, by listing them."""
+    """Draw among all multisets by listing them."""
     listed = chain.from_iterable(combinations_with_replacement(range(vocab), length))
     everything = np.fromiter(listed, np.int64, available * length).reshape(available, length)
     return rng.permuted(rng.permutation(everything)[:examples], axis=1)
 
 
 def _uniform_multisets(count: int, length: int, vocab: int, rng: np.random.Generator) -> Ids:
-    """Multisets drawn uniformly: subsets of ω + n - 1 numbers by Floyd's algorithm, then stars and bars."""
+    """Draw multisets uniformly: subsets of ω + n - 1 numbers by Floyd's algorithm, then stars and bars."""
     subsets = np.empty((count, length), np.int64)
     for column in range(length):
         newest = vocab - 1 + column
         drawn = rng.integers(newest + 1, size=count)
-        taken = (subsets[:, :column] == drawn[:, None]).any(axis=1)
-        subsets[:, column] = np.where(taken, newest, drawn)
+        is_taken = (subsets[:, :column] == drawn[:, None]).any(axis=1)
+        subsets[:, column] = np.where(is_taken, newest, drawn)
     return rng.permuted(np.sort(subsets, axis=1) - np.arange(length), axis=1)
 
 
@@ -140,10 +141,10 @@ def random_next_token(
     shape: Shape = "uniform",
     rng: np.random.Generator,
 ) -> NextToken:
-    """A random task of ``examples`` sequences of ``length`` tokens, each with one of ``labels`` labels.
+    """Draw a task of ``examples`` sequences of ``length`` tokens, each with one of ``labels`` labels.
 
-    Tokens are ids below ``vocab``; with ``dim`` they are standard normal vectors out of a vocabulary of ``vocab``, or,
-    if ``vocab`` is ``None``, all drawn afresh.
+    Tokens are ids below ``vocab``. With ``dim`` they are standard normal vectors from a vocabulary of ``vocab``, or, if
+    ``vocab`` is ``None``, all different.
 
     >>> rng = np.random.default_rng(0)
     >>> random_next_token(examples=100, length=4, vocab=50, labels=10, rng=rng)
@@ -166,7 +167,7 @@ def random_seq_to_seq(
     shape: Shape = "uniform",
     rng: np.random.Generator,
 ) -> SeqToSeq:
-    """As :func:`random_next_token`, with one label per token; equal tokens of one sequence get equal labels.
+    """Draw a task with one label per token; equal tokens of one sequence get equal labels.
 
     >>> rng = np.random.default_rng(0)
     >>> random_seq_to_seq(examples=100, length=4, vocab=50, labels=10, shape="neighbours", rng=rng)
@@ -187,7 +188,7 @@ def random_distribution(
     shape: Shape = "uniform",
     rng: np.random.Generator,
 ) -> NextTokenDistribution:
-    """As :func:`random_next_token`, with a distribution over ``vocab`` tokens for each, uniform on the simplex.
+    """Draw a task with a distribution over ``vocab`` tokens per sequence, uniform on the simplex.
 
     >>> rng = np.random.default_rng(0)
     >>> random_distribution(examples=100, length=4, vocab=50, rng=rng)
@@ -210,10 +211,10 @@ def random_queries(
     target_dim: int = 1,
     rng: np.random.Generator,
 ) -> QueryLabels | QueryTargets:
-    """Contexts and queries as in the experiments of Mahdavi et al. 2024: all entries uniform on [0, 1].
+    """Draw contexts and queries as in Mahdavi et al. 2024: all entries uniform on [0, 1].
 
-    With ``labels`` None the answers are real numbers, ``target_dim`` (d_v) of them for an example, uniform on [0, 1].
-    ``shared``: one context for all examples.
+    If ``labels`` is None, the answers are real numbers, ``target_dim`` (d_v) per example, uniform on [0, 1].
+    With ``shared``, all examples have one context.
 
     >>> rng = np.random.default_rng(0)
     >>> random_queries(examples=10, length=4, dim=8, labels=100, rng=rng)
@@ -249,7 +250,7 @@ def _sequences(
 
 
 def _fresh_sequences(examples: int, length: int, shape: Shape, rng: np.random.Generator) -> Ids:
-    """Ids that occur once each, except the tokens that neighbours share with their base, the first sequence."""
+    """Return ids that occur once each, except the tokens that neighbours share with their base, the first sequence."""
     fresh = np.arange(examples * length).reshape(examples, length)
     if shape == "uniform":
         return fresh
@@ -264,7 +265,7 @@ def _fresh_sequences(examples: int, length: int, shape: Shape, rng: np.random.Ge
 
 
 def _inputs(ids: Ids, vocab: int | None, dim: int | None, rng: np.random.Generator) -> dict[str, Any]:
-    """The ids as tokens or, with ``dim``, a standard normal vector in place of each id: float64 [N, n, ``dim``]."""
+    """Return the ids as tokens or, with ``dim``, as standard normal vectors, float64 [N, n, ``dim``]."""
     if dim is None:
         return {"tokens": ids, "vocab": vocab}
     used, places = np.unique(ids, return_inverse=True)
@@ -276,7 +277,7 @@ def _inputs(ids: Ids, vocab: int | None, dim: int | None, rng: np.random.Generat
 
 @dataclass(frozen=True)
 class RandomTask:
-    """What is to be drawn; equal drawings give equal tasks, on every machine."""
+    """Numbers of a random task. Equal numbers give equal tasks, on every machine."""
 
     examples: int = 1000
     """N: sequences."""
@@ -305,7 +306,7 @@ class RandomTask:
     """Seed of the generator."""
 
     def draw(self) -> Task:
-        """The task; BadInput where the numbers do not go together."""
+        """Draw the task; raise BadInput if the numbers contradict each other."""
         check_seed(self.seed)
         rng = np.random.default_rng(self.seed)
         if self.target_dim != 1 and not self.real:
@@ -331,14 +332,14 @@ class RandomTask:
 
     @property
     def flags(self) -> str:
-        """What ``byheart task random`` is told to draw the same task.
+        """Options with which ``byheart task random`` draws the same task.
 
         >>> RandomTask(examples=200, vocab=50, seq_to_seq=True).flags
         '--examples 200 --vocab 50 --seq-to-seq'
         """
         words = []
-        for one in fields(self):
-            value, flag = getattr(self, one.name), f"--{one.name.replace('_', '-')}"
-            if value != one.default:
+        for option in fields(self):
+            value, flag = getattr(self, option.name), f"--{option.name.replace('_', '-')}"
+            if value != option.default:
                 words.append(flag if value is True else f"{flag} {value}")
         return " ".join(words)

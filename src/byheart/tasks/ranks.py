@@ -1,7 +1,7 @@
-"""Ranks of matrices of float64 numbers: the exact one, and the numerical one, which is something else and says so.
+"""Ranks of matrices of float64 numbers: the exact rank and the numerical rank.
 
 A float64 number is a dyadic rational, so a matrix of them has an exact rank. :func:`exact_rank`, :func:`independent`
-and :func:`context_ranks` answer with it. :func:`numerical_rank` counts the singular values above a tolerance: a
+and :func:`context_ranks` return it. :func:`numerical_rank` counts the singular values above a tolerance. It is a
 statement about all matrices near the given one, and about the tolerance.
 
 **Exact.** Rows are scaled to integers, and ranks taken modulo primes. A minor that is not 0 modulo a prime is not 0, so
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from flint import fmpz_mat
 
 SAFETY = 8
-"""How many times larger than max(shape)·2⁻⁵² the default tolerance of a numerical rank is."""
+"""Factor between max(shape)·2⁻⁵² and the default tolerance of a numerical rank."""
 TOLERANCES = tuple(10.0**-power for power in range(2, 15))
-"""The other tolerances at which a numerical rank is reported."""
+"""Further tolerances at which a numerical rank is reported."""
 UNDERFLOW = 2.0**-1000
-"""More than what a sum of products of numbers below 2⁷⁰ loses to underflow, whatever its length."""
+"""Bound on what a sum of products of numbers below 2⁷⁰ loses to underflow, whatever its length."""
 
 _EPSILON = 2.0**-52
 _AT_ONCE = 2**21
@@ -50,20 +50,20 @@ _FIRST_PRIME = 2**62
 
 @dataclass(frozen=True)
 class NumericalRank:
-    """How many singular values are above a tolerance; both are given relative to the largest singular value."""
+    """Number of singular values above a tolerance. All values are relative to the largest singular value."""
 
     rank: int
     tolerance: float
     above: float | None
-    """The smallest singular value above the tolerance; ``None`` if there is none (all entries are 0)."""
+    """Smallest singular value above the tolerance; ``None`` if there is none (all entries are 0)."""
     below: float | None
-    """The largest singular value not above the tolerance; ``None`` if there is none (full rank)."""
+    """Largest singular value not above the tolerance; ``None`` if there is none (full rank)."""
     others: tuple[tuple[float, int], ...]
-    """The rank at each of :data:`TOLERANCES`."""
+    """Rank at each of :data:`TOLERANCES`."""
 
     @property
     def stable(self) -> bool:
-        """Whether the rank is the same at all of :data:`TOLERANCES`."""
+        """True if the rank is the same at all of :data:`TOLERANCES`."""
         return all(rank == self.rank for _, rank in self.others)
 
     def __str__(self) -> str:
@@ -80,12 +80,12 @@ class NumericalRank:
 
 
 class ContextRanks(NamedTuple):
-    """The ranks of N contexts, all of them exact, and how each was decided."""
+    """Exact ranks of N contexts, and how each was decided."""
 
     ranks: Ids
     """int64 [N]."""
     by_integers: Flags
-    """bool [N]: decided by exact arithmetic; the others by equal rows and a residual in floats, certified."""
+    """bool [N]: True for exact arithmetic; False for a certificate in floats, by equal rows and a residual."""
 
     def __str__(self) -> str:
         low, high = int(self.ranks.min()), int(self.ranks.max())
@@ -95,9 +95,9 @@ class ContextRanks(NamedTuple):
 
 
 def numerical_rank(matrix: npt.ArrayLike, tolerance: float | None = None) -> NumericalRank:
-    """The numerical rank of ``matrix`` [n, d]: how many singular values exceed ``tolerance`` times the largest.
+    """Count the singular values of ``matrix`` [n, d] above ``tolerance`` times the largest.
 
-    The default tolerance is max(n, d)·2⁻⁵², about what an SVD in float64 gets wrong, :data:`SAFETY` times.
+    The default tolerance is :data:`SAFETY` times max(n, d)·2⁻⁵², about the error of an SVD in float64.
 
     >>> print(numerical_rank([[1, 0], [1, 1e-9]]))
     numerical rank 2 at relative tolerance 3.6e-15: the same for tolerances from 0 to 5.0e-10; 1 at 1e-02, 2 at 1e-10
@@ -109,7 +109,9 @@ def numerical_rank(matrix: npt.ArrayLike, tolerance: float | None = None) -> Num
         raise BadInput(f"tolerance is {tolerance}; expected 0 or more and below 1, because it is relative")
     values = np.linalg.svd(np.ldexp(array, -math.frexp(np.abs(array).max())[1]), compute_uv=False)
     if values[0] == 0:
-        return NumericalRank(0, tolerance, None, None, tuple((other, 0) for other in TOLERANCES))
+        return NumericalRank(
+            0, tolerance, None, None, tuple((further_tolerance, 0) for further_tolerance in TOLERANCES)
+        )
     values = values / values[0]
     rank = int((values > tolerance).sum())
     return NumericalRank(
@@ -117,12 +119,12 @@ def numerical_rank(matrix: npt.ArrayLike, tolerance: float | None = None) -> Num
         tolerance=tolerance,
         above=float(values[rank - 1]),
         below=float(values[rank]) if rank < len(values) else None,
-        others=tuple((other, int((values > other).sum())) for other in TOLERANCES),
+        others=tuple((further_tolerance, int((values > further_tolerance).sum())) for further_tolerance in TOLERANCES),
     )
 
 
 def exact_rank(matrix: npt.ArrayLike) -> int:
-    """The rank of ``matrix`` [n, d], every entry taken as the dyadic rational that it is.
+    """Return the rank of ``matrix`` [n, d]. Every entry is the dyadic rational that it represents.
 
     >>> exact_rank([[0.1, 0.3], [0.3, 0.9]]), exact_rank([[0.1, 0.2], [0.3, 0.6]])
     (2, 1)
@@ -132,7 +134,7 @@ def exact_rank(matrix: npt.ArrayLike) -> int:
 
 
 def independent(vectors: npt.ArrayLike) -> bool:
-    """Whether ``vectors`` [k, d] are linearly independent: exact, in floats where a residual certifies it.
+    """Return True if ``vectors`` [k, d] are linearly independent, by a residual in floats or exact arithmetic.
 
     >>> independent([[1, 2, 3], [4, 5, 6], [7, 8, 9]]), independent([[1, 2, 3], [4, 5, 6], [7, 8, 9 + 2**-49]])
     (False, True)
@@ -144,10 +146,10 @@ def independent(vectors: npt.ArrayLike) -> bool:
 
 
 def context_ranks(contexts: npt.ArrayLike) -> ContextRanks:
-    """The exact rank of each of ``contexts`` [N, n, d], or of one context [n, d].
+    """Return the exact rank of each of ``contexts`` [N, n, d], or of one context [n, d].
 
-    Equal rows and rows of zeros are omitted, which is exact. Where a residual then certifies that the rest has as high
-    a rank as its shape allows, that is the answer; only the others take exact arithmetic: tenths of a millisecond each
+    Equal rows and rows of zeros are omitted, which is exact. If a residual then certifies that the rest has the largest
+    rank that its shape allows, that is the answer. Only the others take exact arithmetic: tenths of a millisecond each
     if their rank turns out to be full, milliseconds if not.
 
     >>> context_ranks([[[1, 0], [0, 1], [1, 1]], [[1, 2], [1, 2], [0, 0]], [[1, 3], [2, 6], [3, 9]]])
@@ -164,12 +166,12 @@ def context_ranks(contexts: npt.ArrayLike) -> ContextRanks:
         remaining = stack[examples][kept[examples]].reshape(len(examples), rows, -1)
         doubtful = np.flatnonzero(~surely_full(remaining))
         by_integers[examples[doubtful]] = True
-        ranks[examples[doubtful]] = [exact_rank(remaining[one]) for one in doubtful]
+        ranks[examples[doubtful]] = [exact_rank(remaining[example]) for example in doubtful]
     return ContextRanks(ranks, by_integers)
 
 
 def _first_rows(stack: Floats) -> Flags:
-    """bool [N, n]: which rows of each context [n, d] are neither zero nor equal to an earlier row of it."""
+    """Mark the rows of each context [n, d] that are neither zero nor equal to an earlier row of it: bool [N, n]."""
     examples, length, dim = stack.shape
     ids = distinct(stack.reshape(-1, dim)).ids.reshape(examples, length)
     first = first_positions(ids, np.arange(examples)) == np.arange(length)
@@ -177,9 +179,9 @@ def _first_rows(stack: Floats) -> Flags:
 
 
 def surely_full(stack: Floats) -> Flags:
-    """bool [B]: of which matrices of ``stack`` [B, k, d] a residual certifies that the rank is min(k, d).
+    """Mark the matrices of ``stack`` [B, k, d] for which a residual certifies rank min(k, d): bool [B].
 
-    ``False`` says nothing.
+    ``False`` proves nothing.
     """
     if stack.shape[1] > stack.shape[2]:
         stack = stack.transpose(0, 2, 1)
@@ -194,7 +196,7 @@ def _surely_full(stack: Floats) -> Flags:
 
 
 def scaled(rows: Floats) -> Floats:
-    """``rows`` [..., d], each times the power of two that brings its largest magnitude into [1/2, 1).
+    """Scale each of ``rows`` [..., d] by the power of two that brings its largest magnitude into [1/2, 1).
 
     Nothing is rounded except what lies more than 2¹⁰²¹ below that, and that by less than 2⁻¹⁰⁷⁴.
     """
@@ -205,7 +207,7 @@ def scaled(rows: Floats) -> Floats:
 
 
 def gram_error(grams: Floats, dim: int) -> Floats:
-    """[B]: how far an entry of each of ``grams`` [B, k, k] may be from the product of two rows of dimension ``dim``.
+    """Bound the error of an entry of each of ``grams`` [B, k, k], products of rows of dimension ``dim``: [B].
 
     The magnitudes of the products add up to no more than the product of two norms, so to no more than the largest
     diagonal entry; twice the rounding covers that this entry is rounded itself.
@@ -215,7 +217,7 @@ def gram_error(grams: Floats, dim: int) -> Floats:
 
 
 def rounding(terms: int) -> float:
-    """A bound on the error of a float64 sum of products, relative to the sum of their magnitudes; three roundings more.
+    """Bound the relative error of a float64 sum of products: relative to the sum of magnitudes, plus three roundings.
 
     >>> rounding(64) < 1e-14
     True
@@ -224,9 +226,9 @@ def rounding(terms: int) -> float:
 
 
 def surely_regular(grams: Floats, errors: Floats) -> Flags:
-    """bool [B]: which of ``grams`` [B, k, k] are certified regular, and all matrices within ``errors`` [B] of them too.
+    """Mark the ``grams`` [B, k, k] that are certified regular, as all matrices within ``errors`` [B] are: bool [B].
 
-    Where every entry of G is within e of that of the given G', every entry of I − GX is within e times a column sum of
+    If every entry of G is within e of that of the given G', every entry of I − GX is within e times the column sum of
     |X| of that of I − G'X. The product G'X is rounded, which a term of its own covers. The sums of non-negative numbers
     are right up to a factor well below 2, so the norm is below 1 if it comes out below 1/2. What overflowed or is not a
     number compares as not certified.
@@ -243,7 +245,7 @@ def surely_regular(grams: Floats, errors: Floats) -> Flags:
 
 
 def _rough_inverses(grams: Floats) -> Floats:
-    """Inverses of ``grams`` [B, k, k], each moved off singularity by a few roundings."""
+    """Invert ``grams`` [B, k, k] roughly, each moved off singularity by a few roundings."""
     size = grams.shape[1]
     traces = np.trace(grams, axis1=1, axis2=2)
     ridges = np.where(traces > 0, traces, 1.0) * _EPSILON
@@ -254,7 +256,7 @@ def _rough_inverses(grams: Floats) -> Floats:
 
 
 def whole_rows(rows: Floats) -> list[list[int]]:
-    """The rows of ``rows`` [n, d], each times the power of two that makes its entries integers without a common one.
+    """Return each of ``rows`` [n, d] times the power of two that makes its entries integers, not all of them even.
 
     >>> whole_rows(np.array([[0.5, 0.75], [8.0, 0.0], [0.0, 0.0]]))
     [[2, 3], [1, 0], [0, 0]]
@@ -293,7 +295,7 @@ def _rank_of_integers(rows: list[list[int]]) -> int:
 
 
 def rank_modulo(matrix: "fmpz_mat", modulus: int) -> int:
-    """The rank of an integer matrix modulo a prime: at most its rank."""
+    """Return the rank of an integer matrix modulo a prime, which is at most its rank."""
     from flint import nmod_mat
 
     return nmod_mat(matrix, modulus).rank()
@@ -301,7 +303,7 @@ def rank_modulo(matrix: "fmpz_mat", modulus: int) -> int:
 
 @cache
 def prime(number: int) -> int:
-    """The primes below 2⁶², the largest first.
+    """Return prime ``number`` below 2⁶², the largest first.
 
     >>> 2**62 - prime(0), 2**62 - prime(1)
     (57, 87)

@@ -1,8 +1,8 @@
-"""Token-wise (r, δ)-separation: the condition under which vectors can be told apart at a bounded cost.
+"""Token-wise (r, δ)-separation, under which vectors can be distinguished at a bounded cost.
 
-The closest two of many points, by a sweep along the coordinate of largest spread.
+The closest two points are found by a sweep along the coordinate of largest spread.
 
-This module imports numba; import it where it is needed.
+A scan of many points imports numba.
 """
 
 import math
@@ -20,7 +20,7 @@ from byheart.tasks.task import Task
 
 
 def root_above(square: Fraction) -> float:
-    """The smallest float that is at least √``square``; ``inf`` if none is.
+    """Return the smallest float that is at least √``square``; ``inf`` if there is none.
 
     >>> root_above(Fraction(25)), root_above(Fraction(2))
     (5.0, 1.4142135623730951)
@@ -30,7 +30,7 @@ def root_above(square: Fraction) -> float:
 
 
 def root_below(square: Fraction) -> float:
-    """The largest float that is at most √``square``.
+    """Return the largest float that is at most √``square``.
 
     >>> root_below(Fraction(25)), root_below(Fraction(2))
     (5.0, 1.414213562373095)
@@ -53,7 +53,7 @@ SMALLEST_GAP = math.ulp(0.0)
 class Separation:
     """Every token has norm at most ``r``, and any two tokens are equal or at least ``delta`` > 0 apart.
 
-    Both are as tight as float64 arithmetic on distances allows, and true in spite of its rounding.
+    Both bounds hold in spite of rounding, and are as tight as float64 arithmetic on distances allows.
     """
 
     r: float
@@ -61,7 +61,7 @@ class Separation:
     delta: float
     """A lower bound on the distances, at most a few roundings below the smallest; ``inf`` if all tokens are equal."""
     closest: tuple[tuple[int, int], tuple[int, int]] | None
-    """The (example, position) of two closest distinct tokens; ``None`` if all tokens are equal."""
+    """(example, position) of the two closest distinct tokens; ``None`` if all tokens are equal."""
 
     def __str__(self) -> str:
         claim = f"token-wise (r, δ)-separated with r = {self.r!r} and δ = {self.delta!r}"
@@ -72,7 +72,7 @@ class Separation:
 
 
 def separation(task: Task) -> Separation:
-    """The r and δ for which the task's tokens are token-wise (r, δ)-separated. Token ids count as one-hot vectors.
+    """Return r and δ for which the tokens are token-wise (r, δ)-separated. Token ids count as one-hot vectors.
 
     >>> from byheart.tasks import NextToken
     >>> print(separation(NextToken(vectors=[[[3.0, 4.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 2.0]]], labels=[0, 1])))
@@ -97,15 +97,15 @@ def separation(task: Task) -> Separation:
 
 
 def _one_hot_separation(tokens: Ids) -> Separation:
-    others = tokens != tokens[0, 0]
-    if not others.any():
+    is_other = tokens != tokens[0, 0]
+    if not is_other.any():
         return Separation(1.0, math.inf, None)
-    example, position = divmod(int(others.argmax()), tokens.shape[1])
+    example, position = divmod(int(is_other.argmax()), tokens.shape[1])
     return Separation(1.0, root_below(Fraction(2)), ((0, 0), (example, position)))
 
 
 def _rounding(points: Floats) -> Fraction:
-    """A bound on the relative error of squared norms and distances of ``points`` [K, d] in float64 arithmetic.
+    """Bound the relative error of squared norms and distances of ``points`` [K, d] in float64 arithmetic.
 
     A difference (which counts twice), its square and d - 1 additions make d + 2 roundings of one part in 2^53; two more
     cover what underflows. Nothing is rounded if all coordinates are multiples of one power of two, few enough bits long
@@ -121,7 +121,7 @@ def _rounding(points: Floats) -> Fraction:
 
 
 def _largest_norm(points: Floats, slack: Fraction) -> float:
-    """The largest norm, rounded up; by way of points scaled below 1, so that no square overflows."""
+    """Return the largest norm, rounded up. Points are scaled below 1, so that no square overflows."""
     top = math.frexp(np.abs(points).max())[1]
     scaled = np.ldexp(points, -top)
     square = Fraction(np.einsum("kd,kd->k", scaled, scaled).max().item())
@@ -129,7 +129,7 @@ def _largest_norm(points: Floats, slack: Fraction) -> float:
 
 
 def closest_pair(points: Floats) -> tuple[int, int, float, int]:
-    """The closest two rows of ``points`` [K, d], K ≥ 2, no two rows equal.
+    """Find the closest two rows of ``points`` [K, d], K ≥ 2, no two rows equal.
 
     Returns ``first < second``, and their squared distance as ``square * 2**exponent``. No pair's squared distance comes
     out smaller in float64 arithmetic, in which ``square`` is off by at most (d + 2) roundings, whatever the scale of
@@ -156,7 +156,7 @@ def closest_pair(points: Floats) -> tuple[int, int, float, int]:
 
 
 def _sweep_in_python(points: Floats, scale: float) -> tuple[int, int, float]:
-    """The closest pair of points [K, d] sorted by their first coordinate; differences are multiplied by ``scale``."""
+    """Find the closest pair of points [K, d] sorted by their first coordinate; scale differences by ``scale``."""
     best = np.inf
     at = to = 0
     for i in range(points.shape[0]):

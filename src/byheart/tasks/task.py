@@ -1,8 +1,8 @@
-"""What all questions share, and what all tasks share: the sequences, the sizes and the fingerprint.
+"""The kinds of task: sequences, and the answers of a network that has memorized them.
 
-A task: sequences, and what a network that has memorized them must answer to each.
+:class:`Questions` is the base of tasks and of contexts of texts, with sizes and fingerprint.
 
-Tasks of a context and a query: what Mahdavi, Liao & Thrampoulidis 2024 ask of one attention layer.
+**Tasks of a context and a query**: the tasks of Mahdavi, Liao & Thrampoulidis 2024 for one attention layer.
 
 An example is a context E ∈ R^{n×d}, n token vectors, and a query e ∈ R^d beside it; the query is not attended to. The
 answer is a label (:class:`QueryLabels`) or one or more real numbers (:class:`QueryTargets`). All examples may share
@@ -37,38 +37,38 @@ from byheart.tasks.distinct import distinct
 
 
 class Questions(ABC):
-    """What a network is asked, and what it must answer: a task, or the contexts of texts. Frozen."""
+    """Questions to a network and their answers: a task, or the contexts of texts. Frozen."""
 
     kind: ClassVar[str]
-    """What is asked for: ``"next-token"``, ``"seq-to-seq"``, …"""
+    """Kind of the task: ``"next-token"``, ``"seq-to-seq"``, …"""
 
     @property
     @abstractmethod
     def size(self) -> Size:
-        """The sizes, in the papers' letters."""
+        """Sizes, in the papers' letters."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """A sha256 over all that the questions and answers consist of."""
+        """A sha256 of all questions and answers."""
 
     def is_named(self, fingerprint: str) -> bool:
-        """Whether a certificate with this fingerprint is about these questions."""
+        """Return True if a certificate's fingerprint is that of these questions."""
         return fingerprint == self.fingerprint
 
     @property
     @abstractmethod
     def answers(self) -> npt.NDArray[Any]:
-        """What must be answered, one row for each question."""
+        """Answers, one row per question."""
 
     @property
     def stands_for(self) -> int:
-        """How many examples ask one of the questions: as many as there are, unless equal ones are asked once."""
+        """Number of examples that ask one of the questions; equal examples may be merged into one question."""
         return self.size.examples
 
     @abstractmethod
     def with_answers(self, answers: npt.ArrayLike) -> Self:
-        """The same questions with other answers."""
+        """Return the same questions with other answers."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.size})"
@@ -76,27 +76,27 @@ class Questions(ABC):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Task(Questions):
-    """What all tasks share: N sequences of n tokens, given either as ids or as vectors.
+    """N sequences of n tokens, given either as ids or as vectors, with answers.
 
     Everything is checked on construction (:class:`~byheart.errors.BadInput` names the first thing that is wrong) and
     every array is a read-only copy. Two tasks are equal if their fingerprints are.
     """
 
     answers_name: ClassVar[str]
-    """The field that holds the answers: ``"labels"``, ``"probabilities"`` or ``"targets"``."""
+    """Name of the field with the answers: ``"labels"``, ``"probabilities"`` or ``"targets"``."""
     _integers = staticmethod(as_integers)
     tokens: Ids | None
     """int64 [N, n]: token ids in [0, ``vocab``), or ``None`` if tokens are vectors."""
     vectors: Floats | None
     """float64 [N, n, d]: token vectors, meant as the exact dyadic rationals they are, or ``None`` if tokens are ids."""
     label_count: int
-    """C: how many labels there are, used or not."""
+    """C: number of labels, used or not."""
     vocab: int
-    """ω: how many token ids there are, used or not; or how many distinct token vectors the task holds."""
+    """ω: number of token ids, used or not; or number of distinct token vectors of the task."""
 
     @property
     def inputs_name(self) -> str:
-        """The field that holds the sequences: ``"tokens"`` or ``"vectors"``."""
+        """Name of the field with the sequences: ``"tokens"`` or ``"vectors"``."""
         return "tokens" if self.vectors is None else "vectors"
 
     @property
@@ -106,28 +106,28 @@ class Task(Questions):
 
     @property
     def answers(self) -> npt.NDArray[Any]:
-        """What is asked for, one row for each example: the labels or the probabilities."""
+        """Answers, one row per example: labels, probabilities or targets."""
         return np.asarray(getattr(self, self.answers_name))
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that the task consists of, by name: what files hold, and what the fingerprint is taken over."""
+        """All arrays of the task by name, as files store them and the fingerprint covers them."""
         return {self.inputs_name: self.inputs, self.answers_name: self.answers}
 
     def with_answers(self, answers: npt.ArrayLike) -> Self:
-        """The same sequences with other answers out of the same ``label_count``."""
+        """Return the same sequences with other answers out of the same ``label_count``."""
         changes: dict[str, Any] = {self.answers_name: answers}
         return replace(self, **changes)
 
     @property
     def size(self) -> Size:
-        """The task's sizes, in the papers' letters."""
+        """Sizes of the task, in the papers' letters."""
         examples, length, *dim = self.inputs.shape
         return Size(examples, length, self.label_count, self.vocab, dim[0] if dim else None)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A sha256 over everything the task consists of: equal tasks share it, whatever file they came from."""
+        """A sha256 of the whole task. Equal tasks share it, whatever file they came from."""
         arrays = self.arrays
         shapes = {name: array.shape for name, array in arrays.items()}
         digest = hashlib.sha256(json.dumps([self.kind, shapes, self.label_count, self.vocab]).encode())
@@ -163,7 +163,7 @@ class Task(Questions):
 
 
 def axes(values: Any) -> int:
-    """How many axes an array has, or lists in lists, going by their first entries."""
+    """Return the number of axes of an array, or of nested lists, judged by their first entries."""
     axes = 0
     while isinstance(values, list | tuple) and values:
         values, axes = values[0], axes + 1
@@ -195,7 +195,7 @@ class _Labelled(Task):
         self._set(labels=checked, label_count=check_ids("labels", checked, label_count, "label_count"))
 
     def with_labels(self, labels: npt.ArrayLike) -> Self:
-        """The same sequences with other labels out of the same ``label_count``."""
+        """Return the same sequences with other labels out of the same ``label_count``."""
         return self.with_answers(labels)
 
 
@@ -218,7 +218,7 @@ class NextToken(_Labelled):
 
 
 class NarrowNextToken(NextToken):
-    """The same, where ids have no sign and are as narrow as they come, for whoever wants their contexts and no more.
+    """A next-token task whose ids stay unsigned and narrow, for callers that only need its contexts.
 
     >>> narrow = NarrowNextToken(np.array([[0, 1]], np.uint8), np.array([300], np.uint16))
     >>> narrow.tokens.dtype, narrow == NextToken([[0, 1]], [300])
@@ -244,8 +244,8 @@ class SeqToSeq(_Labelled):
 class NextTokenDistribution(Task):
     """A distribution over the next token for each sequence: ``probabilities`` is float64 [N, C].
 
-    Where tokens are ids the distributions are over them, C = ω. Where they are vectors, C is free. ``weights`` says how
-    likely each sequence itself is; without them, all are equally likely.
+    If tokens are ids, the distributions are over them, C = ω. If they are vectors, C is free. ``weights`` states how
+    likely each sequence is; without them, all are equally likely.
 
     >>> NextTokenDistribution(tokens=[[0, 1]], probabilities=[[0.25, 0.75, 0.0]])
     NextTokenDistribution(Size(examples=1, length=2, labels=3, vocab=3, dim=None))
@@ -277,9 +277,9 @@ class NextTokenDistribution(Task):
         self._set_inputs(tokens, vectors, vocab)
         if examples != len(self.inputs):
             raise BadInput(f"probabilities has shape {checked.shape}; expected [{len(self.inputs)}, {columns}]")
-        for name, given in (("label_count", label_count), ("vocab", vocab if vectors is None else None)):
-            if given is not None and given != columns:
-                raise BadInput(f"{name} is {given}; expected {columns}, the number of columns of probabilities")
+        for name, size in (("label_count", label_count), ("vocab", vocab if vectors is None else None)):
+            if size is not None and size != columns:
+                raise BadInput(f"{name} is {size}; expected {columns}, the number of columns of probabilities")
         self._set(
             probabilities=checked,
             label_count=columns,
@@ -298,7 +298,7 @@ class NextTokenDistribution(Task):
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that the task consists of, by name."""
+        """All arrays of the task, by name."""
         return super().arrays | ({} if self.weights is None else {"weights": self.weights})
 
 
@@ -306,9 +306,9 @@ _Asked = TypeVar("_Asked", bound=Questions)
 
 
 def shuffled(questions: _Asked, rng: np.random.Generator) -> _Asked:
-    """The questions with their answers dealt out anew, as a control: the same sizes, nothing to generalise.
+    """Return the questions with permuted answers, as a control: the same sizes, nothing to generalise.
 
-    Sequence-to-sequence labels move as whole rows, so that equal tokens of one sequence may come to ask for different
+    Sequence-to-sequence labels move as whole rows, so equal tokens of one sequence may get different
     labels.
 
     >>> task = NextToken(tokens=[[0], [1], [2]], labels=[0, 1, 2])
@@ -320,12 +320,12 @@ def shuffled(questions: _Asked, rng: np.random.Generator) -> _Asked:
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class QueryTask(Task):
-    """A context and a query for each example; ``vectors`` [N, n, d] are the contexts, repeated if they are shared."""
+    """A context and a query per example; ``vectors`` [N, n, d] are the contexts, repeated if they are shared."""
 
     queries: Floats
     """float64 [N, d]."""
     shared: bool
-    """Whether all examples have one and the same context."""
+    """True if all examples have the same context."""
 
     @property
     def contexts(self) -> Floats:
@@ -335,32 +335,38 @@ class QueryTask(Task):
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that the task consists of, by name."""
+        """All arrays of the task, by name."""
         return {"contexts": self.contexts, "queries": self.queries, self.answers_name: self.answers}
 
     def with_answers(self, answers: npt.ArrayLike) -> Self:
-        """The same contexts and queries with other answers."""
+        """Return the same contexts and queries with other answers."""
         fields: dict[str, Any] = {"contexts": self.contexts, "queries": self.queries, self.answers_name: answers}
         if self.answers_name == "labels":
             fields["label_count"] = self.label_count
         return type(self)(**fields)
 
     def _set_queries(self, contexts: npt.ArrayLike, queries: npt.ArrayLike) -> None:
-        asked = as_floats("queries", queries, shape=("N", "d"))
-        examples, dim = asked.shape
+        query_vectors = as_floats("queries", queries, shape=("N", "d"))
+        examples, dim = query_vectors.shape
         shared = np.ndim(contexts) == 2
-        given = as_floats("contexts", contexts, shape=("n", "d") if shared else ("N", "n", "d"))
-        if given.shape[-1] != dim or (not shared and len(given) != examples):
+        context_vectors = as_floats("contexts", contexts, shape=("n", "d") if shared else ("N", "n", "d"))
+        if context_vectors.shape[-1] != dim or (not shared and len(context_vectors) != examples):
             expected = f"[{examples}, n, {dim}], or [n, {dim}] for a context that all share"
-            raise BadInput(f"contexts has shape {given.shape} and queries {asked.shape}; expected {expected}")
-        self._set_inputs(None, given[None] if shared else given, None)
+            raise BadInput(
+                f"contexts has shape {context_vectors.shape} and queries {query_vectors.shape}; expected {expected}"
+            )
+        self._set_inputs(None, context_vectors[None] if shared else context_vectors, None)
         assert self.vectors is not None
-        self._set(vectors=np.broadcast_to(self.vectors, (examples, *given.shape[-2:])), queries=asked, shared=shared)
+        self._set(
+            vectors=np.broadcast_to(self.vectors, (examples, *context_vectors.shape[-2:])),
+            queries=query_vectors,
+            shared=shared,
+        )
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class QueryLabels(QueryTask):
-    """A label for each context and query: ``labels`` is int64 [N], in [0, ``label_count``).
+    """A label per context and query: ``labels`` is int64 [N], in [0, ``label_count``).
 
     >>> QueryLabels(contexts=[[1.0, 0.0], [0.0, 1.0]], queries=[[1.0, 2.0], [2.0, 1.0], [0.5, 0.5]], labels=[0, 1, 1])
     QueryLabels(Size(examples=3, length=2, labels=2, vocab=2, dim=2))
@@ -381,7 +387,7 @@ class QueryLabels(QueryTask):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class QueryTargets(QueryTask):
-    """A real number for each context and query, or a vector of d_v of them. ``label_count`` is d_v, the outputs.
+    """A real number, or a vector of d_v of them, per context and query. ``label_count`` is d_v.
 
     >>> QueryTargets(contexts=[[[1.0, 0.0]], [[0.0, 1.0]]], queries=[[1.0, 2.0], [2.0, 1.0]], targets=[0.25, -3])
     QueryTargets(Size(examples=2, length=1, labels=1, vocab=2, dim=2))
@@ -392,7 +398,7 @@ class QueryTargets(QueryTask):
     kind = "query-targets"
     answers_name = "targets"
     targets: Floats
-    """float64 [N], or [N, d_v] with d_v from 2 on: vectors of one number are taken as numbers."""
+    """float64 [N], or [N, d_v] with d_v ≥ 2. Vectors of one number are stored as numbers."""
 
     def __init__(self, *, contexts: npt.ArrayLike, queries: npt.ArrayLike, targets: npt.ArrayLike) -> None:
         self._set_queries(contexts, queries)
@@ -400,15 +406,15 @@ class QueryTargets(QueryTask):
         if axes(targets) < 2:
             self._set(targets=as_floats("targets", targets, shape=(examples,)), label_count=1)
             return
-        given = as_floats("targets", targets, shape=(examples, "d"))
-        outputs = given.shape[1]
+        vectors = as_floats("targets", targets, shape=(examples, "d"))
+        outputs = vectors.shape[1]
         self._set(
-            targets=as_floats("targets", given[:, 0], (examples,)) if outputs == 1 else given, label_count=outputs
+            targets=as_floats("targets", vectors[:, 0], (examples,)) if outputs == 1 else vectors, label_count=outputs
         )
 
     @property
     def coordinates(self) -> Floats:
-        """float64 [N, d_v]: the targets as vectors, also where they are numbers."""
+        """float64 [N, d_v]: the targets as vectors, even if they are single numbers."""
         return self.targets.reshape(len(self.targets), self.label_count)
 
 

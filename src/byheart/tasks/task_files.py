@@ -1,17 +1,15 @@
-"""Tasks as ``.jsonl`` files: an optional header line, then one JSON object per example.
+"""Read and write tasks: ``.npz`` for arrays, ``.jsonl`` for people and scripts.
 
-A next-token task reads::
+**.npz**: the arrays by their names, and ``kind``, ``label_count`` and ``vocab`` as scalars.
+
+**.jsonl**: an optional header line, then one JSON object per example. A next-token task reads::
 
     {"task": "next-token", "label_count": 10, "vocab": 200}
     {"tokens": [17, 3, 99], "label": 3}
 
-Sequence-to-sequence tasks have ``labels``, distributions ``probabilities`` and maybe a ``weight``; ``vectors`` may
-stand for ``tokens``. Tasks of contexts and queries have a ``context``, a ``query`` and a ``label`` or a ``target``, one
-number or a list of them; a context that all examples share stands in the header instead.
-
-Tasks as ``.npz`` files: the arrays by their names, and ``kind``, ``label_count`` and ``vocab`` as scalars.
-
-Tasks in files: ``.npz`` for arrays, ``.jsonl`` for reading and writing by eye and by script.
+Sequence-to-sequence tasks have ``labels``, distributions ``probabilities`` and optionally a ``weight``. ``vectors`` may
+replace ``tokens``. Tasks of contexts and queries have a ``context``, a ``query`` and a ``label`` or a ``target``, which
+is a number or a list of numbers. A context that all examples share is in the header instead.
 """
 
 import json
@@ -48,11 +46,11 @@ from byheart.tasks.task import (
 )
 
 PORTION = 1 << 16
-"""Numbers that are kept wide until they are made narrow together."""
+"""Number of integers that are collected before they are packed into a narrow type."""
 
 
 class Column:
-    """Integers of 64 bits, or real numbers, that lists of lists of them leave behind.
+    """All numbers of nested lists, as 64-bit integers or real numbers.
 
     >>> column = Column(real=False)
     >>> column.add([[1, 2], [3, 4]], depth=2)
@@ -66,7 +64,7 @@ class Column:
         self._held = GrowingArray(dtype="d" if real else "u1")
 
     def add(self, numbers: Any, depth: int) -> None:
-        """More numbers: one, or ``depth`` lists within each other."""
+        """Append numbers: a single one, or those of ``depth`` nested lists."""
         if depth > 1:
             for few in numbers:
                 self.add(few, depth - 1)
@@ -78,7 +76,7 @@ class Column:
             self._pack()
 
     def _pack(self) -> None:
-        """Put what came last to the rest: without a sign, and narrow, as long as all can be."""
+        """Pack the recent numbers: unsigned and narrow, as long as all numbers fit."""
         if not self._fresh:
             return
         part, held = np.array(self._fresh), self._held.dtype
@@ -89,7 +87,7 @@ class Column:
         del self._fresh[:]
 
     def joined(self) -> npt.NDArray[Any]:
-        """All of them, one after the other, as wide as the widest."""
+        """Return all numbers in one array."""
         self._pack()
         return self._held.array if len(self._held) else np.array(self._fresh)
 
@@ -102,19 +100,19 @@ ANSWER_KEYS = {
     QueryTargets.kind: "target",
 }
 SINGULAR = {"contexts": "context", "queries": "query", "weights": "weight"}
-"""What one example's part of an array is called, where that differs; answers have :data:`ANSWER_KEYS`."""
+"""Key of one example's part of an array, where it differs from the array's name; answers have :data:`ANSWER_KEYS`."""
 DEPTHS = {"tokens": 1, "vectors": 2, "label": 0, "labels": 1, "probabilities": 1, "weight": 0}
 DEPTHS |= {"context": 2, "query": 1, "target": 0}
 SIZES = ("label_count", "vocab")
 REAL = ("vectors", "probabilities", "weight", "context", "query", "target")
 KEEPS = 4
-"""Bytes for every byte of a file, in memory or on the disk, when all its examples are read."""
+"""Bytes in memory or on the disk per byte of a file, once all its examples are read."""
 
 Object = dict[str, Any]
 
 
 def write_jsonl(task: Task, file: BinaryIO) -> None:
-    """Write ``task`` to a file that is open for writing bytes. Floats are written so that they come back exactly."""
+    """Write ``task`` to a file that is open for writing bytes. Floats are written so that they are restored exactly."""
     header: Object = {"task": task.kind}
     arrays = task.arrays
     if isinstance(task, QueryTask):
@@ -136,7 +134,7 @@ def _key(kind: str, name: str) -> str:
 
 
 def read_jsonl(path: Path, *, narrow: bool = False) -> Task:
-    """Read a task from a file, a line at a time; ``narrow``: a next-token task as :class:`NarrowNextToken`."""
+    """Read a task from a file line by line; ``narrow`` makes a next-token task a :class:`NarrowNextToken`."""
     numbered = _objects(path)
     first: tuple[int, Object] = next(numbered, (0, {}))
     header: Object = {}
@@ -168,7 +166,7 @@ def read_jsonl(path: Path, *, narrow: bool = False) -> Task:
 
 
 def _array_names(kind: str, example: Object, *, shared: bool) -> list[str]:
-    """The arrays that the examples make up, going by the first of them."""
+    """Return the names of the examples' arrays, judged by the first example."""
     if issubclass(KINDS[kind], QueryTask):
         names = ["queries"] if shared else ["contexts", "queries"]
     else:
@@ -186,7 +184,7 @@ def _at(place: str) -> Iterator[None]:
 
 
 def _objects(path: Path) -> Iterator[tuple[int, Object]]:
-    """The objects of a file with their line numbers, from 1; blank lines are skipped."""
+    """Yield the objects of a file with their line numbers, from 1; blank lines are skipped."""
     number = 0
     for number, line in read_lines(path, memory_per_byte=MEMORY_PER_JSON_BYTE, kept_per_byte=KEEPS):
         if line.strip():
@@ -216,18 +214,18 @@ def _likely_kind_of_example(example: Object) -> str:
 
 
 class ExampleColumns:
-    """What examples hold, key by key, in arrays that grow; all have the keys of the first, and its shapes."""
+    """Columns of all examples, by key. All examples have the keys and shapes of the first."""
 
     def __init__(self, keys: dict[str, str]) -> None:
-        """The ``keys`` by the names of their arrays."""
+        """Start empty columns; ``keys`` maps names of arrays to keys of examples."""
         self._keys = keys
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._columns = {key: Column(real=key in REAL) for key in keys.values()}
         self.lines = array("q")
-        """Of each example."""
+        """Line of each example."""
 
     def add(self, line: int, example: Object) -> None:
-        """One more; BadInput if it has not exactly the keys, or other shapes."""
+        """Add an example; raise BadInput if it has other keys or shapes."""
         if example.keys() != self._columns.keys():
             keys = " and ".join(self._columns)
             raise BadInput(f"found the keys {', '.join(sorted(example))}; expected {keys}")
@@ -240,13 +238,13 @@ class ExampleColumns:
         self.lines.append(line)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays by their names."""
+        """Return the arrays by name."""
         shapes = {key: (len(self.lines), *shape) for key, shape in self._shapes.items()}
         return {name: self._columns[key].joined().reshape(shapes[key]) for name, key in self._keys.items()}
 
 
 def _shape(key: str, value: Any, depth: int) -> tuple[int, ...]:
-    """The shape of nested lists of numbers."""
+    """Return the shape of nested lists of numbers."""
     if depth == 0:
         _check_numbers(key, [value])
         return ()
@@ -274,7 +272,7 @@ def _check_numbers(key: str, values: list[Any]) -> None:
 INPUTS = ("tokens", "vectors", "contexts")
 ANSWERS = ("labels", "probabilities", "targets")
 ALSO = {"contexts": "queries", "probabilities": "weights"}
-"""The optional array that goes with each of these."""
+"""The optional array that belongs to each of these arrays."""
 
 
 def write_npz(task: Task, file: BinaryIO) -> None:
@@ -287,9 +285,9 @@ def write_npz(task: Task, file: BinaryIO) -> None:
 
 
 def read_npz(path: Path, *, narrow: bool = False) -> Task:
-    """Read a task from a file; ``narrow``: a next-token task as :class:`NarrowNextToken`.
+    """Read a task from a file; ``narrow`` makes a next-token task a :class:`NarrowNextToken`.
 
-    The scalars may be missing: what is asked for shows in the answers, and sizes have defaults.
+    The scalars may be missing: the kind shows in the answers, and sizes have defaults.
     """
     arrays = read_arrays(path, narrow=narrow)
     try:
@@ -357,8 +355,9 @@ WRITERS = {".npz": write_npz, ".jsonl": write_jsonl}
 
 
 def load(path: str | os.PathLike[str], *, narrow: bool = False) -> Task:
-    """Read a task from a ``.npz`` or ``.jsonl`` file; ``narrow``: ids as narrow as they are, if they are a next-token
-    task's, for whoever wants their contexts and no more.
+    """Read a task from a ``.npz`` or ``.jsonl`` file.
+
+    ``narrow`` keeps the ids of a next-token task in narrow types, for callers that only need its contexts.
 
     >>> load("nowhere.npz")
     Traceback (most recent call last):
@@ -373,7 +372,7 @@ def load(path: str | os.PathLike[str], *, narrow: bool = False) -> Task:
 
 
 def save(task: Task, path: str | os.PathLike[str]) -> None:
-    """Write ``task`` to a ``.npz`` or ``.jsonl`` file, as a whole or not at all; nothing but a task is replaced.
+    """Write ``task`` to a ``.npz`` or ``.jsonl`` file, completely or not at all. Only a task is replaced.
 
     >>> import tempfile
     >>> from byheart.tasks import NextToken
@@ -400,7 +399,7 @@ def save(task: Task, path: str | os.PathLike[str]) -> None:
 
 
 def check_extension(path: Path) -> str:
-    """The extension of a task's file; BadInput if it has another, or is a folder."""
+    """Return the extension of a task's file; raise BadInput if it has another, or is a folder."""
     if path.is_dir():
         raise BadInput(f"{path}: is a folder; expected a task file, {' or '.join(TASK_READERS)}")
     if path.suffix not in TASK_READERS:
@@ -410,7 +409,7 @@ def check_extension(path: Path) -> str:
 
 
 def _looks_like_npz(path: Path) -> bool:
-    """Whether it is an archive of arrays with the names of a task's."""
+    """Return True if a file is an archive of arrays with names of a task's arrays."""
     known = {f"{name}.npy" for name in (*INPUTS, *ANSWERS, *ALSO.values(), *SIZES, "kind")}
     try:
         with zipfile.ZipFile(path) as archive:
@@ -420,11 +419,11 @@ def _looks_like_npz(path: Path) -> bool:
 
 
 def _looks_like_jsonl(path: Path) -> bool:
-    """Whether it begins like an object of a task's: with one of their keys."""
+    """Return True if a file begins with an object whose first key is a task's."""
     with path.open("rb") as file:
         begin = re.match(rb'\s*\{\s*"(\w+)"\s*:', file.read(200))
     return begin is not None and begin[1].decode() in {*DEPTHS, *SIZES, "task"}
 
 
 LOOKS = {".npz": _looks_like_npz, ".jsonl": _looks_like_jsonl}
-"""Whether a file may be a task: a short look, not a check."""
+"""Functions that return True if a file may be a task. They take a short look and check nothing."""

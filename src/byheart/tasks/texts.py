@@ -19,14 +19,14 @@ from byheart.tasks.arrays import Ids
 from byheart.tasks.tokenizers import Bytes, Tokenizer
 
 MEMORY_PER_TEXT_BYTE = 32
-"""Bytes of memory for every byte of a text that is read as a whole: itself, and what a tokenizer makes of it."""
+"""Bytes of memory per byte of a text that is read as a whole: the text, and its tokens."""
 PORTION = 1 << 20
-"""Bytes of a text that are read at once, where nobody needs it as a whole."""
+"""Number of bytes of a text that are read at once, if it is not needed as a whole."""
 
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A text's tokens, and what to call it."""
+    """The tokens of a text, and its name."""
 
     name: str
     tokens: npt.NDArray[Any]
@@ -40,7 +40,7 @@ class EncodedTexts(Sequence[Text]):
     names: tuple[str, ...]
     tokens: npt.NDArray[Any]
     starts: Ids
-    """int64 [S + 1]: where each begins, and where the last one ends."""
+    """int64 [S + 1]: index at which each text begins, and at which the last one ends."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -56,7 +56,7 @@ class EncodedTexts(Sequence[Text]):
 
 
 def encode_texts(texts: Mapping[str, bytes], tokenizer: Tokenizer) -> EncodedTexts:
-    """Texts by name as tokens, which are as narrow as they are.
+    """Encode texts by name, in the narrowest type that holds all tokens.
 
     >>> [*encode_texts({"note": b"hi"}, Bytes())]
     [Text(name='note', tokens=array([104, 105], dtype=uint8))]
@@ -64,9 +64,9 @@ def encode_texts(texts: Mapping[str, bytes], tokenizer: Tokenizer) -> EncodedTex
     tokens, starts = GrowingArray(texts.size if isinstance(texts, TextFiles) else 0), [0]
     for name in texts:
         try:
-            for found in _tokens(texts, name, tokenizer):
-                tokens.widen(np.promote_types(tokens.dtype, np.min_scalar_type(found.max(initial=0))))
-                tokens.extend(found)
+            for part in _tokens(texts, name, tokenizer):
+                tokens.widen(np.promote_types(tokens.dtype, np.min_scalar_type(part.max(initial=0))))
+                tokens.extend(part)
         except BadInput as error:
             raise BadInput(f"{name}: {error}") from error
         starts.append(len(tokens))
@@ -74,7 +74,7 @@ def encode_texts(texts: Mapping[str, bytes], tokenizer: Tokenizer) -> EncodedTex
 
 
 def _tokens(texts: Mapping[str, bytes], name: str, tokenizer: Tokenizer) -> Iterator[npt.NDArray[Any]]:
-    """Those of one text; of bytes, a portion at a time."""
+    """Yield the tokens of one text. Byte tokens come a portion at a time."""
     if isinstance(texts, TextFiles) and isinstance(tokenizer, Bytes):
         yield from (np.frombuffer(portion, np.uint8) for portion in texts.portions(name))
         return
@@ -84,7 +84,7 @@ def _tokens(texts: Mapping[str, bytes], name: str, tokenizer: Tokenizer) -> Iter
 
 
 def list_files(paths: Sequence[Path]) -> list[Path]:
-    """The files ``paths``, in the order given; of a folder all below it that hold something, but for hidden ones."""
+    """List the files ``paths``, in order; of a folder, all non-empty files below it except hidden ones."""
     return [file for path in paths for file in (_below(path) if path.is_dir() else [path])]
 
 
@@ -92,23 +92,23 @@ def _below(folder: Path) -> list[Path]:
     def refused(error: OSError) -> NoReturn:
         raise BadInput(f"{error.filename}: {error.strerror or error}") from error
 
-    found = []
+    files = []
     for place, folders, names in os.walk(folder, onerror=refused):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         paths = (Path(place, name) for name in sorted(names) if not name.startswith("."))
-        found += [path for path in paths if path.is_file() and path.stat().st_size]
-    if not found:
+        files += [path for path in paths if path.is_file() and path.stat().st_size]
+    if not files:
         raise BadInput(f"{folder}: holds no texts; expected at least one file that is not empty")
-    return found
+    return files
 
 
 class TextFiles(Mapping[str, bytes]):
-    """What files hold, by the files' names: read whenever it is asked for, and not kept."""
+    """The contents of files by the files' names, read on every access and not kept."""
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self._paths = dict(paths)
         self.size = 0
-        """Bytes of all of them."""
+        """Total number of bytes."""
         for path in self._paths.values():
             with _file(path) as (_, size):
                 self.size += size
@@ -119,7 +119,7 @@ class TextFiles(Mapping[str, bytes]):
             return source.read(size)
 
     def portions(self, name: str) -> Iterator[bytes]:
-        """One of them, a portion at a time."""
+        """Yield the content of a file, a portion at a time."""
         with _file(self._paths[name]) as (source, size):
             for first in range(0, size, PORTION):
                 yield source.read(min(PORTION, size - first))
@@ -132,7 +132,7 @@ class TextFiles(Mapping[str, bytes]):
 
 
 def read_files(paths: Sequence[Path]) -> TextFiles:
-    """What the files ``paths`` hold, or those in folders, each called by as much of its path as tells it apart.
+    """Return the files ``paths``, and those in folders, named by as much of their path as distinguishes them.
 
     >>> read_files([Path("nowhere.txt")])
     Traceback (most recent call last):
@@ -146,7 +146,7 @@ def read_files(paths: Sequence[Path]) -> TextFiles:
 
 @contextmanager
 def _file(path: Path) -> Iterator[tuple[BufferedReader, int]]:
-    """A file that holds something, to be read, and how many bytes that is."""
+    """Open a file that is not empty, and return it with its size."""
     try:
         with open_regular(path) as source:
             if not (size := os.fstat(source.fileno()).st_size):
@@ -157,18 +157,18 @@ def _file(path: Path) -> Iterator[tuple[BufferedReader, int]]:
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """For each path the fewest of its last parts that no other path ends in."""
+    """Return for each path the fewest of its last parts that no other path ends in."""
     for path in paths:
         if not _is_utf8(str(path)):
             raise BadInput(f"{path}: the name is no UTF-8; expected one that can be written down beside the network")
-    wholes = [Path(os.path.abspath(path)) for path in paths]
-    for whole, times in Counter(wholes).items():
+    absolute = [Path(os.path.abspath(path)) for path in paths]
+    for path, times in Counter(absolute).items():
         if times > 1:
-            raise BadInput(f"{whole}: given {times} times; expected each file once")
-    endings = Counter(whole.parts[-k:] for whole in wholes for k in range(1, len(whole.parts) + 1))
+            raise BadInput(f"{path}: given {times} times; expected each file once")
+    endings = Counter(path.parts[-k:] for path in absolute for k in range(1, len(path.parts) + 1))
     return [
-        str(Path(*next(whole.parts[-k:] for k in range(1, len(whole.parts) + 1) if endings[whole.parts[-k:]] == 1)))
-        for whole in wholes
+        str(Path(*next(path.parts[-k:] for k in range(1, len(path.parts) + 1) if endings[path.parts[-k:]] == 1)))
+        for path in absolute
     ]
 
 

@@ -1,8 +1,8 @@
-"""What theorems assume, checked on a task one by one: holds, fails, or undecided, and what was seen.
+"""Check the hypotheses of theorems on a task: each holds, fails, or is undecided, with the evidence.
 
-"holds" and "fails" are proved, in exact arithmetic or in floats with every rounding bounded. "undecided" is what
-remains: that *every* n of N vectors are independent cannot be decided in general (NP-hard), and the verdict then says
-what was proved from below, and that a sample is a sample. Each construction says which of them its theorem needs.
+"holds" and "fails" are proved, in exact arithmetic or in floats with every rounding bounded. "undecided" remains
+because it is NP-hard to decide whether *every* n of N vectors are independent. The verdict then states the proved
+lower bound, and that a sample is only a sample. Each construction states which hypotheses its theorem needs.
 """
 
 from dataclasses import dataclass
@@ -30,16 +30,16 @@ class Hypothesis:
     verdict: Answer
     found: str
     needed: bool = True
-    """Whether the theorem needs it; if not, it is listed because other theorems do."""
+    """True if the theorem needs the hypothesis. Others are listed because other theorems need them."""
 
     @classmethod
     def decided(cls, name: str, true: bool, found: str, needed: bool = True) -> Self:
-        """A hypothesis that was decided."""
+        """Return a hypothesis that was decided."""
         return cls(name, "holds" if true else "fails", found, needed)
 
 
 def full_ranks(task: QueryTask) -> Hypothesis:
-    """Exact ranks, and how far the poorest context of full rank is from a smaller one."""
+    """Check exactly that every context has rank n; state the numerical rank of the one closest to lower rank."""
     contexts = task.contexts[None] if task.shared else task.contexts
     n, ranks, name = task.size.length, context_ranks(contexts).ranks, "every context has rank n"
     poor = np.flatnonzero(ranks != n)
@@ -55,25 +55,25 @@ def full_ranks(task: QueryTask) -> Hypothesis:
 
 
 def independent(name: str, vectors: Floats, k: int, *, needed: bool = True) -> Hypothesis:
-    """Every k of the vectors [N, d] (all of them, if there are fewer)."""
+    """Check that every k of the vectors [N, d] are independent (all of them, if there are fewer)."""
     k = min(k, len(vectors))
-    known = kruskal(vectors, wanted=k)
-    verdict = known.verdict(k)
-    proved = f"every {known.lower}: {known.lower_by}; every {k}: " if verdict.answer == "undecided" else ""
+    bounds = kruskal(vectors, wanted=k)
+    verdict = bounds.verdict(k)
+    proved = f"every {bounds.lower}: {bounds.lower_by}; every {k}: " if verdict.answer == "undecided" else ""
     return Hypothesis(name, verdict.answer, f"{proved}{verdict.why}", needed)
 
 
 def general_position(task: QueryTask) -> Hypothesis:
-    """The older, stronger assumption: every d vectors of the task, each taken once, are independent."""
+    """Check an older, stronger assumption: every d different vectors of the task are independent."""
     contexts, d = task.contexts.reshape(-1, task.queries.shape[1]), task.queries.shape[1]
     vectors = np.unique(np.vstack([contexts, task.queries]), axis=0)
     return independent("all tokens and queries in general position", vectors, d, needed=False)
 
 
 def sequence_hypotheses(theorem: str, task: Task, *, positions: bool = False, causal: bool = False) -> list[Hypothesis]:
-    """What the theorems on labels of sequences, or of their tokens, have in common.
+    """Check the common hypotheses of theorems on labels of sequences, or of their tokens.
 
-    For networks with ``positions``, or for ``causal`` ones, which see no later tokens.
+    They depend on whether the network has ``positions``, or is ``causal``: then it sees no later tokens.
     """
     if not isinstance(task, NextToken | SeqToSeq):
         raise BadInput(f"{theorem} is about next-token and seq-to-seq tasks; the task is {task.kind}")
@@ -92,7 +92,7 @@ def sequence_hypotheses(theorem: str, task: Task, *, positions: bool = False, ca
 
 
 def no_token_twice(task: Task) -> Hypothesis:
-    """Asked for by Kajitsuka & Sato 2024; Byheart's proof does without (see the construction)."""
+    """Check an assumption of Kajitsuka & Sato 2024. Byheart's proof does without it (see the construction)."""
     counts = count_tokens(token_ids(task))
     many = np.flatnonzero(counts.count > 1)
     what = "no sequence has a token twice"
@@ -104,7 +104,7 @@ def no_token_twice(task: Task) -> Hypothesis:
 
 
 def one_answer(task: Task, *, positions: bool, what: str) -> Hypothesis:
-    """No two equal questions, called ``what``, ask for different answers; with ``positions`` order counts."""
+    """Check that equal questions, called ``what``, have equal answers. With ``positions``, order counts."""
     clash = conflict(task, positions=positions)
     fine = f"no two equal {'contexts' if what == 'context' else 'ones'} ask for different answers"
     return Hypothesis.decided(f"one answer to every {what}", clash is None, str(clash or fine))

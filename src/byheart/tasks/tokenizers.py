@@ -1,8 +1,8 @@
-"""Tokenizers: texts as token ids and back, byte for byte.
+"""Tokenizers: turn texts into token ids and back, byte for byte.
 
 Ids 0 to 255 are the bytes and 256 is the end of a text, in every tokenizer here. :class:`BytePairs` adds ids for byte
 strings that are frequent in the texts it was trained on. Both are saved as Hugging Face's files for a byte-level BPE,
-so that transformers reads them as they are. (:mod:`.loaded_tokenizer` has another's tokenizer, with its own ids.)
+so that transformers reads them as they are. :mod:`.loaded_tokenizer` has tokenizers from elsewhere, with their own ids.
 """
 
 import json
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 Tokens = npt.NDArray[np.int32]
 Merges = tuple[tuple[bytes, bytes], ...]
-"""Pairs of byte strings that become one token, the earlier ones first."""
+"""Pairs of byte strings that are merged into one token, in order."""
 
 END = 256
 END_NAME = "<|end|>"
 PORTION = 2**16
 _PARTS = ("normalizer", "pre_tokenizer", "model", "added_tokens", "decoder")
-"""Of a ``tokenizer.json``: what turns texts into ids, and ids into texts."""
+"""Keys of ``tokenizer.json`` that determine how texts become ids and ids become texts."""
 
 # GPT-2's way to write bytes as printable characters: most of Latin-1 as it is, the rest as the characters from 256 on.
 _PRINTABLE = {*range(33, 127), *range(161, 173), *range(174, 256)}
@@ -42,36 +42,36 @@ _BYTES = {letter: byte for byte, letter in enumerate(_LETTERS)}
 
 
 class Tokenizer(Protocol):
-    """What all tokenizers do."""
+    """The interface of all tokenizers."""
 
     @property
     def name(self) -> str:
-        """What it is called on the command line."""
+        """Name on the command line."""
 
     @property
     def vocab(self) -> int:
-        """How many token ids there are, the end token among them."""
+        """Number of token ids, including the end token."""
 
     @property
     def end(self) -> int:
-        """The id that follows the last token of a text."""
+        """Id of the token that ends a text."""
 
     def encode(self, data: bytes) -> Tokens:
-        """The tokens of ``data``: int32 [T], without an end token."""
+        """Return the tokens of ``data``: int32 [T], without an end token."""
 
     def decode(self, ids: Iterable[int]) -> bytes:
-        """The bytes of the tokens ``ids``, one token after the other; an end token stands for none."""
+        """Return the bytes of the tokens ``ids``, decoded one by one. An end token has none."""
 
     def files(self, *, begins: bool = False) -> dict[str, bytes]:
-        """``tokenizer.json`` and ``tokenizer_config.json``, for :func:`from_files` and for transformers.
+        """Return ``tokenizer.json`` and ``tokenizer_config.json``, for :func:`from_files` and for transformers.
 
-        ``begins``: transformers is to begin every text with the end token.
+        ``begins`` makes transformers begin every text with the end token.
         """
 
 
 @dataclass(frozen=True)
 class Bytes:
-    """Every byte is a token. Takes any data.
+    """A tokenizer whose tokens are bytes. It takes any data.
 
     >>> Bytes().encode("né".encode())
     array([110, 195, 169], dtype=int32)
@@ -84,24 +84,24 @@ class Bytes:
     end: ClassVar[int] = END
 
     def encode(self, data: bytes) -> Tokens:
-        """The bytes of ``data``: int32 [T]."""
+        """Return the bytes of ``data``: int32 [T]."""
         return np.frombuffer(data, np.uint8).astype(np.int32)
 
     def decode(self, ids: Iterable[int]) -> bytes:
-        """The bytes ``ids``; an end token stands for none."""
+        """Return the bytes ``ids``. An end token has none."""
         return _joined(ids, _SINGLE)
 
     def files(self, *, begins: bool = False) -> dict[str, bytes]:
-        """``tokenizer.json`` and ``tokenizer_config.json``."""
+        """Return ``tokenizer.json`` and ``tokenizer_config.json``."""
         return _files((), begins)
 
 
 @dataclass(frozen=True)
 class BytePairs:
-    """Byte-pair encoding: bytes, and strings of bytes that were merged because they are frequent. Takes UTF-8 text.
+    """Byte-pair encoding: bytes, and frequent strings of bytes that were merged. It takes UTF-8 text.
 
-    Nothing is merged across the end of a line. So a prompt that ends with a newline has the tokens that it has in the
-    whole text.
+    Nothing is merged across the end of a line. So a prompt that ends with a newline has the same tokens as in the whole
+    text.
 
     >>> tokenizer = BytePairs(merges=((b"a", b"b"),))
     >>> tokenizer.vocab
@@ -116,10 +116,10 @@ class BytePairs:
 
     @classmethod
     def train(cls, texts: Sequence[bytes], vocab: int) -> Self:
-        """The tokenizer of at most ``vocab`` ids that merges what is most frequent in ``texts``.
+        """Train a tokenizer of at most ``vocab`` ids that merges the most frequent pairs in ``texts``.
 
-        It has fewer ids where no pair of tokens occurs twice any more. The same texts give the same tokenizer. All
-        texts are in memory at once, and beside them every word of theirs, once, with all places of every pair.
+        It has fewer ids if no pair of tokens occurs twice any more. The same texts give the same tokenizer. All texts
+        are in memory at once, and with them every word once, and all places of every pair.
         """
         if check_count("vocab", vocab) <= Bytes.vocab:
             raise BadInput(f"vocab is {vocab}; expected more than {Bytes.vocab}, or --tokenizer bytes")
@@ -131,32 +131,32 @@ class BytePairs:
         most = min(vocab - 1, END + sum(map(len, texts)))
         trainer = BpeTrainer(vocab_size=most, min_frequency=2, initial_alphabet=list(_LETTERS), show_progress=False)
         library.train_from_iterator((_text(data, f"texts[{number}]: ") for number, data in enumerate(texts)), trainer)
-        found = json.loads(library.to_str())["model"]["merges"]
-        return cls(tuple((_bytes(first), _bytes(second)) for first, second in found))
+        merges = json.loads(library.to_str())["model"]["merges"]
+        return cls(tuple((_bytes(first), _bytes(second)) for first, second in merges))
 
     @property
     def vocab(self) -> int:
-        """How many token ids there are, the end token among them."""
+        """Number of token ids, including the end token."""
         return len(self._pieces)
 
     def encode(self, data: bytes) -> Tokens:
-        """The tokens of ``data``: int32 [T], without an end token; they always give ``data`` back.
+        """Return the tokens of ``data``: int32 [T], without an end token. They always decode to ``data``.
 
-        Merges may come from a stranger's folder: a tokenizer that changed a text would change what is asked.
+        Merges may come from a folder of unknown origin: a tokenizer that changed a text would change the questions.
         """
         portions = list(_portions(_text(data)))
-        ids = [found.ids for found in self._library.encode_batch_fast(portions, add_special_tokens=False)]
+        ids = [encoding.ids for encoding in self._library.encode_batch_fast(portions, add_special_tokens=False)]
         for portion, tokens in zip(portions, ids, strict=True):
             if b"".join([self._pieces[token] for token in tokens]) != portion.encode():
                 raise BadInput("the tokenizer's merges do not give the text back; expected those it was made with")
         return np.concatenate([np.array(tokens, np.int32) for tokens in ids])
 
     def decode(self, ids: Iterable[int]) -> bytes:
-        """The bytes of the tokens ``ids``, one token after the other; an end token stands for none."""
+        """Return the bytes of the tokens ``ids``, decoded one by one. An end token has none."""
         return _joined(ids, self._pieces)
 
     def files(self, *, begins: bool = False) -> dict[str, bytes]:
-        """``tokenizer.json`` and ``tokenizer_config.json``."""
+        """Return ``tokenizer.json`` and ``tokenizer_config.json``."""
         return _files(self.merges, begins)
 
     @cached_property
@@ -169,9 +169,9 @@ class BytePairs:
 
 
 def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | LoadedTokenizer | None:
-    """The tokenizer whose files these are, or None if there is none; one without merges is :class:`Bytes`.
+    """Return the tokenizer of these files, or None if there is none; one without merges is :class:`Bytes`.
 
-    Files that say that they were loaded from elsewhere are taken as they are; all others have to be as ours are.
+    Files that are marked as loaded are used as they are; all others must have Byheart's layout.
 
     >>> from_files(Bytes().files())
     Bytes()
@@ -179,16 +179,16 @@ def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | LoadedTokenize
     if TOKENIZER_FILE not in files:
         return None
     try:
-        found = parse_object(files[TOKENIZER_FILE])
+        description = parse_object(files[TOKENIZER_FILE])
         loaded = loaded_from(files)
     except BadInput as error:
         raise BadInput(f"{TOKENIZER_FILE}: {error}") from error
     if loaded is not None:
         return loaded
     try:
-        merges = tuple((_bytes(first), _bytes(second)) for first, second in found["model"]["merges"])
+        merges = tuple((_bytes(first), _bytes(second)) for first, second in description["model"]["merges"])
         # What else the file says does not change ids or texts, and transformers rewrites some of it.
-        ours = _is_built_up(merges) and all(found[part] == _description(merges)[part] for part in _PARTS)
+        ours = _is_built_up(merges) and all(description[part] == _description(merges)[part] for part in _PARTS)
     except (LookupError, TypeError, ValueError):
         ours = False
     if not ours:
@@ -197,12 +197,12 @@ def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | LoadedTokenize
 
 
 def _is_built_up(merges: Merges) -> bool:
-    """Whether every merge joins bytes, or what was merged before it."""
-    known = {bytes([byte]) for byte in range(256)}
+    """Return True if every merge joins bytes or results of earlier merges."""
+    pieces = {bytes([byte]) for byte in range(256)}
     for first, second in merges:
-        if first not in known or second not in known:
+        if first not in pieces or second not in pieces:
             return False
-        known.add(first + second)
+        pieces.add(first + second)
     return True
 
 
@@ -214,7 +214,7 @@ def _text(data: bytes, where: str = "") -> str:
 
 
 def _portions(text: str) -> Iterator[str]:
-    """``text`` cut after newlines, where tokens end anyway, into one portion or more: many are quicker than one."""
+    """Cut ``text`` after newlines, where tokens end anyway. Several portions are encoded faster than one."""
     start = 0
     while (newline := text.find("\n", start + PORTION)) >= 0:
         yield text[start : newline + 1]
@@ -231,7 +231,7 @@ def _joined(ids: Iterable[int], pieces: tuple[bytes, ...]) -> bytes:
 
 
 def _pieces(merges: Merges) -> tuple[bytes, ...]:
-    """What each token id stands for. Two merges may make the same string; the first gives it its id."""
+    """Return the bytes of each token id. If two merges make the same string, the first gives it its id."""
     merged = dict.fromkeys(first + second for first, second in merges)
     return (*_SINGLE, *merged)
 
@@ -245,7 +245,7 @@ def _bytes(letters: str) -> bytes:
 
 
 def _description(merges: Merges) -> dict[str, Any]:
-    """The tokenizer in the terms of Hugging Face's ``tokenizer.json``."""
+    """Return the tokenizer in the format of Hugging Face's ``tokenizer.json``."""
     vocab = {_letters(piece): number for number, piece in enumerate(_pieces(merges))}
     del vocab[""]
     # Words that the pre-tokenizer makes never join letters and other signs: no merge spells the name of the end token.

@@ -1,10 +1,10 @@
-"""The questions of facts: after a prompt the first token of its completion, then the next one, and at last the end.
+"""Turn texts, facts and tasks into contexts in the smallest window that leaves one answer to each context.
 
-Prompts themselves are not asked for, so they may hold anything. A text that stands alone is asked for from its
-beginning, as :func:`text_contexts` does, where that leaves no doubt.
+The questions of a fact are: after its prompt the first token of its completion, then the next token, and finally the
+end. Prompts themselves are not asked for, so they may hold anything. A text without a prompt is asked for from its
+beginning, as in :func:`text_contexts`, if that leaves no doubt.
 
-Prompt and completion are made into tokens apart from each other: the tokens of a prompt are those that whoever asks
-will give.
+Prompt and completion are tokenized separately, so that the tokens of a prompt do not depend on its completion.
 """
 
 from array import array
@@ -31,9 +31,9 @@ from byheart.tasks.tokenizers import Bytes, Tokenizer
 MAX_WINDOW = 2**16
 LARGEST_ID = 2**31 - 1
 EXAMPLE_TAKES = 24
-"""Bytes for every example of a task, beside its tokens, while equal ones are looked for and when they are found."""
+"""Bytes per example of a task, besides its tokens, while equal examples are searched and when they are found."""
 TAKES = 14
-"""Bytes for every token, while the window is looked for that tells prompts apart."""
+"""Bytes per token while the window that tells prompts apart is searched."""
 
 
 def text_contexts(
@@ -45,13 +45,13 @@ def text_contexts(
     largest: int = MAX_WINDOW,
     report: Report | None = None,
 ) -> Contexts:
-    """What must be answered to recite ``texts``: after every token the next one, and after the last one ``end``.
+    """Return the contexts of ``texts``: after every token the next one, and after the last one ``end``.
 
-    Without a ``window``, it is the first of 1, 2, 4, … (at most ``largest``) in which no context has two answers.
+    Without a ``window``, it is the first of 1, 2, 4, … (at most ``largest``) in which every context has one answer.
 
-    Two texts that begin alike can be told apart by no window before they part. What is asked there is left out, and
-    ``prompts`` says how much of each text must be given to get past all such places. A text whose last token is the
-    first that is its own must be given as a whole.
+    No window distinguishes two texts with a common beginning before they part. The questions there are left out, and
+    ``prompts`` states how much of each text must be given to get past all such places. A text whose last token is its
+    first difference from another text must be given as a whole.
 
     >>> texts = [Text("a", np.array([1, 2, 1, 3], np.int32)), Text("b", np.array([1, 4, 2, 4], np.int32))]
     >>> contexts = text_contexts(texts, vocab=5, end=0)
@@ -77,13 +77,13 @@ def text_contexts(
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Sequences one after the other, and what follows each of their tokens."""
+    """Sequences one after the other, with the token that follows each of their tokens."""
 
     names: Sequence[str]
     tokens: npt.NDArray[Any]
     starts: Ids
     answers: npt.NDArray[Any]
-    """[T]: the next token, or ``end`` after the last one of a sequence."""
+    """[T]: the next token, or ``end`` after the last token of a sequence."""
     vocab: int
     end: int
 
@@ -93,17 +93,17 @@ class Joined:
         return longest(self.starts)
 
     def place(self, place: int) -> str:
-        """A place of ``tokens`` in words."""
+        """Describe a place of ``tokens``."""
         number = int(np.searchsorted(self.starts, place, side="right")) - 1
         return f"{self.names[number]}, token {place - self.starts[number]}"
 
 
 class Undetermined(BadInput):
-    """Two places that no window as large as allowed tells apart, and that are followed by different tokens."""
+    """Two places that no allowed window distinguishes, but that are followed by different tokens."""
 
-    def __init__(self, told: str, advice: str, places: tuple[int, int], width: int) -> None:
-        super().__init__(f"{told}; expected contexts with one answer: {advice}")
-        self.told = told
+    def __init__(self, message: str, advice: str, places: tuple[int, int], width: int) -> None:
+        super().__init__(f"{message}; expected contexts with one answer: {advice}")
+        self.message = message
         self.places = places
         self.width = width
 
@@ -118,16 +118,16 @@ def contexts_asked(
     names: Sequence[str] | None = None,
     report: Report | None = None,
 ) -> Contexts:
-    """What is asked at the places ``kept`` [T], in the smallest window, or the one given, that leaves no conflict.
+    """Return the contexts at the places ``kept`` [T], in the smallest window without conflict, or a given one.
 
-    ``prompts`` and ``names`` are for :class:`Contexts`; names of errors are those of the sequences.
+    ``prompts`` and ``names`` are passed on to :class:`Contexts`. Errors use the names of the sequences.
     """
     limit = check_count("largest", largest) if window is None else check_count("window", window)
     tokens, starts, answers = sequences.tokens, sequences.starts, sequences.answers
     from byheart.tasks.equal_contexts import Alike
 
     alike = Alike(tokens, starts, report)
-    # A given window is gone to directly. Beyond the longest text, nothing is left to be told apart.
+    # A given window is gone to directly. Beyond the longest text, nothing is left to tell apart.
     while alike.width < limit and (
         alike.conflict(kept, answers) if window is None else alike.width <= sequences.longest
     ):
@@ -135,10 +135,12 @@ def contexts_asked(
     if conflict := alike.conflict(kept, answers):
         first, second = map(sequences.place, conflict)
         ends = sequences.end
-        follows = " and ".join("the end" if answers[place] == ends else f"token {answers[place]}" for place in conflict)
+        next_tokens = " and ".join(
+            "the end" if answers[place] == ends else f"token {answers[place]}" for place in conflict
+        )
         advice = f"give a window larger than {limit}, or none" if window else f"allow a window larger than {limit}"
-        told = f"{first} and {second} agree on the last {limit} tokens, but are followed by {follows}"
-        raise Undetermined(told, advice, conflict, alike.width)
+        message = f"{first} and {second} agree on the last {limit} tokens, but are followed by {next_tokens}"
+        raise Undetermined(message, advice, conflict, alike.width)
     width = alike.width if window is None else limit
     places, again = alike.questions(kept)
     del alike
@@ -158,9 +160,9 @@ def contexts_asked(
 
 
 def task_contexts(task: NextToken, window: int | None = None) -> Contexts:
-    """What must be answered to solve ``task``: its label after the last token of each example.
+    """Return the contexts of ``task``: its label after the last token of each example.
 
-    Without a ``window``, it is the first of 1, 2, 4, … and n in which no context has two answers.
+    Without a ``window``, it is the first of 1, 2, 4, … and n in which every context has one answer.
 
     >>> contexts = task_contexts(NextToken(tokens=[[0, 1, 2], [1, 1, 2], [1, 2, 2]], labels=[3, 3, 0]))
     >>> contexts.window
@@ -205,7 +207,7 @@ def task_contexts(task: NextToken, window: int | None = None) -> Contexts:
 
 
 def _starts(examples: int, length: int) -> Ids:
-    """Where examples of so many tokens begin, and where the last one ends."""
+    """Return where examples of ``length`` tokens begin, and where the last one ends."""
     starts = allocate(examples + 1, np.int64)
     starts[:] = length
     starts[0] = 0
@@ -213,7 +215,7 @@ def _starts(examples: int, length: int) -> Ids:
 
 
 def _last(examples: npt.NDArray[Any], length: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Where examples [N] of so many tokens end, one after the other; of [2, k], this is said of the first row."""
+    """Return where examples [N] of ``length`` tokens end; of an array [2, k], this replaces the first row."""
     ends = examples if examples.dtype == dtype else copy_as(examples, dtype)
     first = ends[0] if ends.ndim > 1 else ends
     first *= length
@@ -222,7 +224,7 @@ def _last(examples: npt.NDArray[Any], length: int, dtype: npt.DTypeLike) -> npt.
 
 
 def joined(texts: Sequence[Text], vocab: int, end: int) -> Joined:
-    """The texts one after the other, checked."""
+    """Join the texts one after the other, and check them."""
     if not texts:
         raise BadInput("no texts given; expected at least one")
     if isinstance(texts, EncodedTexts):
@@ -233,7 +235,7 @@ def joined(texts: Sequence[Text], vocab: int, end: int) -> Joined:
 
 
 def checked(names: Sequence[str], tokens: npt.NDArray[Any], starts: Ids, vocab: int, end: int) -> Joined:
-    """Sequences that lie one after the other in ``tokens`` [T], from each of ``starts`` [S + 1] to the next."""
+    """Check sequences that lie one after the other in ``tokens`` [T], from each of ``starts`` [S + 1] to the next."""
     if (empty := np.diff(starts) == 0).any():
         raise BadInput(f"{names[int(empty.argmax())]} has no tokens; expected at least one")
     if not 0 <= end < vocab:
@@ -265,7 +267,7 @@ def _fits(name: str, number: int) -> None:
 def fact_contexts(
     facts: Facts, tokenizer: Tokenizer | None = None, *, window: int | None = None, largest: int = MAX_WINDOW
 ) -> Contexts:
-    """What must be answered to say every completion after its prompt, in the smallest window that is enough.
+    """Return the contexts of completions after their prompts, in the smallest window without conflict.
 
     Without a ``tokenizer``, facts are token ids, and the end is the id after the largest of them.
 
@@ -273,13 +275,13 @@ def fact_contexts(
     >>> contexts.windows(slice(None)).tolist(), contexts.labels.tolist()
     ([[1, 2], [2, 3], [2, 2], [2, 1], [1, 1]], [3, 4, 1, 1, 4])
     """
-    tokens, starts, given = _tokens(facts, tokenizer)
+    tokens, starts, prompt_lengths = _tokens(facts, tokenizer)
     check_room(TAKES * len(tokens), f"what is asked of {len(facts):,} facts with {len(tokens):,} tokens")
     end = int(tokens.max()) + 1  # without a tokenizer, the first id that is not used
     vocab, end = (tokenizer.vocab, tokenizer.end) if tokenizer else (end + 1, end)
     sequences = checked(facts.places, tokens, starts, vocab, end)
-    alone = given == 0
-    prompts = np.maximum(given, 1)
+    alone = prompt_lengths == 0
+    prompts = np.maximum(prompt_lengths, 1)
     kept = _after(starts, prompts)
     if alone.any() and len(facts) > 1:
         _part(sequences, kept, prompts, np.repeat(alone, np.diff(starts)))
@@ -294,21 +296,25 @@ def fact_contexts(
 
 
 def _tokens(facts: Facts, tokenizer: Tokenizer | None) -> tuple[npt.NDArray[Any], Ids, Ids]:
-    """Tokens of all facts, where each begins, and how many of them are its prompt; ids, and bytes, as they are."""
+    """Return tokens of all facts, where each begins, and the length of its prompt. Ids and bytes are not copied."""
     if facts.are_ids or isinstance(tokenizer, Bytes):
         return facts.pieces, facts.starts, facts.given
     if tokenizer is None:
         expected = "expected token ids, as it was made from"
         raise BadInput(f"{facts.places[0]} is text, and the network has no tokenizer; {expected}")
     tokens = array("H" if tokenizer.vocab <= 1 << 16 else "I")
-    starts, given = array("q", [0]), array("q")
+    starts, prompt_lengths = array("q", [0]), array("q")
     for fact in facts:
         prompt, completion = (_encoded(fact, piece, tokenizer) for piece in (fact.prompt, fact.completion))
-        given.append(len(prompt))
+        prompt_lengths.append(len(prompt))
         tokens.extend(prompt)
         tokens.extend(completion)
         starts.append(len(tokens))
-    return np.frombuffer(tokens, tokens.typecode), np.frombuffer(starts, np.int64), np.frombuffer(given, np.int64)
+    return (
+        np.frombuffer(tokens, tokens.typecode),
+        np.frombuffer(starts, np.int64),
+        np.frombuffer(prompt_lengths, np.int64),
+    )
 
 
 def _encoded(fact: Fact, piece: Piece | None, tokenizer: Tokenizer) -> list[int]:
@@ -319,7 +325,7 @@ def _encoded(fact: Fact, piece: Piece | None, tokenizer: Tokenizer) -> list[int]
 
 
 def _after(starts: Ids, prompts: Ids) -> npt.NDArray[np.bool_]:
-    """bool [T]: of every sequence, the last token of the prompt and all after it.
+    """Mark in every sequence the last token of the prompt and all tokens after it: bool [T].
 
     >>> _after(np.array([0, 3, 5]), np.array([2, 1])).astype(int).tolist()
     [0, 1, 1, 1, 1]
@@ -334,9 +340,9 @@ def _after(starts: Ids, prompts: Ids) -> npt.NDArray[np.bool_]:
 def _part(
     sequences: Joined, kept: npt.NDArray[np.bool_], prompts: npt.NDArray[np.int64], alone: npt.NDArray[np.bool_]
 ) -> None:
-    """Leave out what is asked in texts where another sequence, alike up to there, is asked and goes on differently.
+    """Leave out questions in texts where another sequence, equal so far, goes on differently.
 
-    ``alone`` [T]: where texts are. What has to be given of them grows in ``prompts``.
+    ``alone`` [T] marks the tokens of texts. The part of them that must be given grows in ``prompts``.
     """
     starts, answers = sequences.starts, sequences.answers
     from byheart.tasks.equal_contexts import Alike
@@ -360,15 +366,16 @@ def _part(
 
 
 def _contradiction(facts: Facts, sequences: Joined, places: tuple[int, int]) -> BadInput:
-    """What to say of two facts that agree up to two places, one in each, and then do not."""
+    """Return the error for two facts that agree up to two places, one in each, and then differ."""
     starts = sequences.starts
     numbers = [int(np.searchsorted(starts, place, side="right")) - 1 for place in places]
-    one, other = (facts[number] for number in numbers)
-    both = f"{one.place} and {other.place} contradict each other"
-    if one.prompt == other.prompt:
-        said = f"to the prompt {_shown(one.prompt)} they say {_shown(one.completion)} and {_shown(other.completion)}"
-        return BadInput(f"{both}: {said}; expected one completion: leave one of the two out")
-    pairs = " and ".join(f"{_shown(fact.prompt)} → {_shown(fact.completion)}" for fact in (one, other))
+    first_fact, second_fact = (facts[number] for number in numbers)
+    both = f"{first_fact.place} and {second_fact.place} contradict each other"
+    if first_fact.prompt == second_fact.prompt:
+        completions = f"{_shown(first_fact.completion)} and {_shown(second_fact.completion)}"
+        answers = f"to the prompt {_shown(first_fact.prompt)} they say {completions}"
+        return BadInput(f"{both}: {answers}; expected one completion: leave one of the two out")
+    pairs = " and ".join(f"{_shown(fact.prompt)} → {_shown(fact.completion)}" for fact in (first_fact, second_fact))
     shared = places[0] - starts[numbers[0]] + 1
     return BadInput(f"{both}: {pairs} agree on {shared} tokens, and go on differently; leave one of the two out")
 

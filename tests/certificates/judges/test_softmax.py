@@ -279,7 +279,7 @@ def test_only_what_is_in_doubt_is_evaluated_again(shared: bool, monkeypatch: pyt
 
 def test_targets_may_take_more_bits_too() -> None:
     """The output is 2⁻¹⁶⁶ (twice, as W_U doubles nothing), the target 0, and the tolerance just above or below it."""
-    network = SoftmaxNetwork(**{name: tensor for name, tensor in HARD.weights().items() if name != "W_U"})
+    network = SoftmaxNetwork(**{name: tensor for name, tensor in HARD.by_name().items() if name != "W_U"})
     task = QueryTargets(contexts=[[[0.0], [2.0**-30]]], queries=[[1.0]], targets=[0.0])
     above, below = (softmax.judge(network, task, tolerance=share * 2.0**-166) for share in (1.001, 0.999))
     assert (above.certified, above.undecided) == (True, 0)
@@ -682,7 +682,7 @@ def test_errors_are_rounded_up() -> None:
     """Of 0.25 + 2⁻⁶⁰, 0.25 is not "at most"."""
     from flint import arb
 
-    from byheart.networks.softmax.balls import lower, precision, upper
+    from byheart.networks.balls import lower, precision, upper
 
     with precision(200):
         ball = arb(0.25) + arb(2) ** -60

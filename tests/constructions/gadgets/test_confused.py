@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from byheart.constructions.gadgets.confused import confused, confused_by, confused_by_all, on_a_line
 from byheart.errors import BadInput
+from byheart.networks.balls import enclose, precision
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, HardmaxAttention, evaluate, integers, reference
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.softmax.balls import enclose, precision
 
 
 def head_of(W_Q: object, W_K: object, W_V: object, W_O: object) -> HardmaxAttention:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from byheart.errors import BadInput
 from byheart.networks import count
 from byheart.networks.softmax import Inputs, SoftmaxNetwork, evaluate
-from byheart.networks.softmax import softmax_network as module
+from byheart.networks.trained import evaluate as module
 
 from .small import KINDS, drawn, one_head
 
@@ -79,7 +79,7 @@ def test_what_is_read_and_how_much_is_said(kind: str, inputs: str, outputs: int)
 
 def test_units_without_an_unembedding_are_the_outputs() -> None:
     network, inputs = drawn("units")
-    hidden = SoftmaxNetwork(**{name: tensor for name, tensor in network.weights().items() if name != "W_U"})
+    hidden = SoftmaxNetwork(**{name: tensor for name, tensor in network.by_name().items() if name != "W_U"})
     assert hidden.outputs == 7
     assert np.allclose(evaluate(hidden, inputs) @ network.W_U, evaluate(network, inputs), rtol=1e-12, atol=0)
 
@@ -91,13 +91,13 @@ def test_chunks_do_not_change_answers(kind: str, entries: int, monkeypatch: pyte
     network, inputs = drawn(kind, examples=23)
     whole = evaluate(network, inputs)
     calls: list[int] = []
-    real = module.embedded
+    real = module._outputs
 
-    def watched(network: SoftmaxNetwork, inputs: Inputs) -> object:
+    def watched(network: SoftmaxNetwork, over: object, inputs: Inputs) -> object:
         calls.append(len(inputs[0]))
-        return real(network, inputs)
+        return real(network, over, inputs)
 
-    monkeypatch.setattr(module, "embedded", watched)
+    monkeypatch.setattr(module, "_outputs", watched)
     monkeypatch.setattr(module, "CHUNK", entries)
     assert np.allclose(evaluate(network, inputs), whole, rtol=1e-12, atol=1e-13)
     assert sum(calls) == 23
@@ -138,7 +138,7 @@ def test_with_tensor_replaces_one_and_checks_it() -> None:
         network.with_tensor("W_U", np.zeros((3, 9)))
 
 
-ALL = drawn("units")[0].weights()
+ALL = drawn("units")[0].by_name()
 WRONG = {
     "W_K": ((2, 4, 3), r"W_K is \[2, 4, 3\]; expected \[2, 4, 2\], to fit the other tensors"),
     "W_V": ((2, 5, 3), r"W_V is \[2, 5, 3\]; expected \[2, 4, 3\], to fit the other tensors"),
@@ -225,7 +225,7 @@ def test_a_token_that_the_network_does_not_know() -> None:
 
 
 def test_vectors_of_another_dimension() -> None:
-    with pytest.raises(BadInput, match=r"^the vectors have dimension 3; the network reads 4$"):
+    with pytest.raises(BadInput, match=r"\[2, 3, 3\].* dimension 4"):
         evaluate(drawn("own")[0], (np.zeros((2, 3, 3)), np.zeros((2, 3))))
 
 

@@ -11,8 +11,8 @@ from safetensors.numpy import load_file, save_file
 
 from byheart.errors import BadInput
 from byheart.networks import load, save
+from byheart.networks import softmax as module
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.softmax import softmax_network as module
 
 from .small import KINDS, drawn
 

@@ -18,7 +18,6 @@ from byheart.networks.trained import (
     TrainedNetwork,
     evaluate,
 )
-from byheart.networks.trained.trained_network import check_inputs
 
 from ...trained_in_plain import outputs
 from .small import KINDS, VOCAB, attention, chain, drawn
@@ -153,4 +152,4 @@ def test_more_that_is_refused() -> None:
 )
 def test_inputs_are_checked(kind: str, inputs: Any, message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        check_inputs(drawn(kind)[0], inputs)
+        drawn(kind)[0].check_inputs(inputs)

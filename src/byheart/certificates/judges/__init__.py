@@ -48,7 +48,9 @@ def asked(network: Network, given: QuestionsLike, edits: Edits | None = None) ->
         questions: Questions = judge_for(network).asked(network, given)
     except Undetermined as conflict:
         cannot = "the network looks back no farther, so this is not what it has memorized"
-        raise BadInput(f"{conflict.told}; {cannot}; expected what it was compiled from (facts: --facts)") from conflict
+        raise BadInput(
+            f"{conflict.message}; {cannot}; expected what it was compiled from (facts: --facts)"
+        ) from conflict
     if not edits:
         return questions
     if not isinstance(questions, Contexts):

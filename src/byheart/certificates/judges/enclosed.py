@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from byheart.certificates.verdict import Answer, Verdict, decide, summed_up
+from byheart.networks.balls import Ball, lower, precision
 from byheart.networks.exact import ExactNetwork
 from byheart.networks.exact.enclose import enclose
-from byheart.networks.softmax.balls import Ball, lower, precision
 from byheart.progress import Report
 from byheart.tasks import NextToken, SeqToSeq
 

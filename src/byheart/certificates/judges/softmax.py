@@ -1,6 +1,8 @@
-"""Softmax networks: every output of the saved float64 weights, enclosed in ball arithmetic.
+"""Layered networks, trained or of one softmax layer: every output of the saved weights, enclosed in ball arithmetic.
 
-What is asked of an output depends on the task, and is decided only when the balls leave no doubt:
+The claim is about real-number arithmetic on the weights as they are: rounding in a training run or on a GPU plays no
+part in it. So a certificate may count one answer fewer or more than was measured, if two logits are nearer than floats
+can tell. What is claimed of an output depends on the task, and is decided only when the balls leave no doubt:
 
 - a *label* is right if its logit is a number and larger than every other, ball above ball;
 - a *target* is met if the whole ball lies within ``tolerance`` of it; of a vector, each coordinate is asked for;
@@ -22,9 +24,9 @@ from numpy.typing import NDArray
 
 from byheart.certificates.verdict import Answer, Counterexample, Outcome, Verdict, decide, doubling, summed_up, upward
 from byheart.errors import BadInput
-from byheart.networks.softmax import Inputs, SoftmaxNetwork
-from byheart.networks.softmax.balls import Ball, enclose, lower, precision, upper
-from byheart.networks.softmax.softmax_network import check_inputs
+from byheart.networks.balls import Ball, lower, precision, upper
+from byheart.networks.trained import Inputs, TrainedNetwork
+from byheart.networks.trained.enclose import enclose
 from byheart.progress import Report
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, QueryTask, Task
 from byheart.tasks.questions import QuestionsLike, as_task
@@ -48,13 +50,20 @@ def inputs_of(task: Task) -> Inputs:
     return task.tokens, None
 
 
-def asked(network: SoftmaxNetwork, given: QuestionsLike) -> Task:
-    """The task, if it is one that the network answers."""
+def asked(network: TrainedNetwork, given: QuestionsLike) -> Task:
+    """The task, if it is one that the network answers.
+
+    A network may have more outputs than there are labels; the others must be smaller too. A token that has no output is
+    never said, so that its probability in a distribution must be 0.
+    """
     task = answered_once(given)
-    check_inputs(network, inputs_of(task))
-    least = task.label_count
-    if network.outputs < least or (isinstance(task, QueryTargets | NextTokenDistribution) and network.outputs > least):
-        raise BadInput(f"the network has {network.outputs} outputs; the task asks for {least}")
+    network.check_inputs(inputs_of(task))
+    outputs, labels = network.outputs, task.label_count
+    if isinstance(task, NextTokenDistribution) and outputs < labels and not task.probabilities[:, outputs:].any():
+        return task
+    real = isinstance(task, QueryTargets | NextTokenDistribution)
+    if outputs < labels or (real and outputs > labels):
+        raise BadInput(f"the network has {outputs} outputs; the task asks for {labels}")
     return task
 
 
@@ -67,7 +76,7 @@ def answered_once(given: QuestionsLike) -> Task:
 
 
 def judge(
-    network: SoftmaxNetwork,
+    network: TrainedNetwork,
     task: Task,
     *,
     tolerance: float | None = None,
@@ -85,7 +94,8 @@ def judge(
     example 1: expected 0.731, got 0.7310585786
     """
     enclosing = partial(_enclosed, network, task, report)
-    return judged(task, enclosing, tolerance=tolerance, fewest_bits=FEWEST_BITS, most_bits=most_bits)
+    fewest_bits = 2 * FEWEST_BITS if network.attentions > 1 else FEWEST_BITS  # balls grow from layer to layer
+    return judged(task, enclosing, tolerance=tolerance, fewest_bits=fewest_bits, most_bits=most_bits)
 
 
 def judged(
@@ -130,9 +140,9 @@ def judged(
     return verdict if verdict.certified else replace(verdict, margin=None)
 
 
-def perturbed(network: SoftmaxNetwork, rng: np.random.Generator, attempt: int) -> tuple[SoftmaxNetwork, str]:
+def perturbed(network: TrainedNetwork, rng: np.random.Generator, attempt: int) -> tuple[TrainedNetwork, str]:
     """The network with one weight changed, and where; labels have room, so that every attempt changes it by more."""
-    name, changed, place = nudged(network.weights(), rng, attempt)
+    name, changed, place = nudged(network.by_name(), rng, attempt)
     return network.with_tensor(name, changed), place
 
 
@@ -162,10 +172,9 @@ def _method(bits: int) -> str:
 
 
 def _enclosed(
-    network: SoftmaxNetwork, task: Task, report: Report | None, examples: Sequence[int], bits: int
+    network: TrainedNetwork, task: Task, report: Report | None, examples: Sequence[int], bits: int
 ) -> Iterable[tuple[int, list[Ball]]]:
-    chunks = enclose(network, chosen_inputs(task, examples), bits=bits, report=report)
-    return enumerate(row for rows in chunks for row in rows)
+    return enclose(network, chosen_inputs(task, examples), bits=bits, report=report)
 
 
 def _judge_one(row: list[Ball], task: Task, example: int, tolerance: float) -> list[Answer]:

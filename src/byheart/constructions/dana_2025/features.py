@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.constructions.dana_2025.sizes import DanaShape
-from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.softmax.softmax_network import attention, embedded
+from byheart.networks.softmax import SoftmaxNetwork, attention, embedded
 from byheart.sizes import Size
 from byheart.tasks.arrays import Floats, Ids
 

@@ -14,7 +14,7 @@ from operator import mul
 
 from flint import arb, fmpq, fmpz
 
-from byheart.networks.softmax.balls import precision, rounded_outward
+from byheart.networks.balls import precision, rounded_outward
 
 FEWEST_BITS = 64
 

@@ -66,31 +66,31 @@ class AttentionOnly:
 
     @property
     def compressed(self) -> bool:
-        """Whether the attention works in other dimensions than the stream has."""
+        """True if the attention works in another dimension than the stream."""
         return not self.text and self.model_dim != self.head_dim
 
     @property
     def input_dim(self) -> int:
-        """k, the dimension of what a head reads."""
+        """Dimension k of a head's inputs."""
         return self.model_dim if self.text else self.head_dim
 
     @property
     def parameters(self) -> int:
-        """Number of trained numbers, everything counted."""
+        """Number of trained parameters, including embeddings and biases."""
         return sum(math.prod(shape) for shape, _ in self._tensors().values())
 
     @property
     def family(self) -> Hashable:
-        """Any number of heads, any width of the MLP."""
+        """Value that is equal for models that differ only in heads and MLP width."""
         return replace(self, heads=1, hidden=None if self.hidden is None else 0)
 
     def join(self, other: Self) -> Self:
-        """The larger number of heads, the wider MLP."""
+        """Return the model with the larger number of heads and the wider MLP."""
         wider = None if self.hidden is None or other.hidden is None else max(self.hidden, other.hidden)
         return replace(self, heads=max(self.heads, other.heads), hidden=wider)
 
     def _tensors(self) -> dict[str, tuple[Shape, float]]:
-        """Shape of every tensor, and the bound of its uniform first entries."""
+        """Return the shape of every tensor, and the bound of its uniform first entries."""
         d, d_h, H, k = self.model_dim, self.head_dim, self.heads, self.input_dim
         tensors: dict[str, tuple[Shape, float]] = {
             "embedding": ((self.vocab, d), d**-0.5),
@@ -112,12 +112,12 @@ class AttentionOnly:
         return tensors
 
     def init(self, generator: torch.Generator) -> Tensors:
-        """All entries uniform."""
+        """Draw all entries uniformly."""
         tensors = self._tensors().items()
         return uniform({name: shape for name, (shape, _) in tensors}, {name: b for name, (_, b) in tensors}, generator)
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
-        """Logits [M, B, ω] after the tokens [M, B, 2]; a transposed view, as the batch is the last axis inside."""
+        """Return logits [M, B, ω] after tokens [M, B, 2]: a transposed view, as the batch is the last axis inside."""
         first, second = (_one_hot(batch[TOKENS][..., place], self.vocab, weights["embedding"]) for place in range(2))
         table = weights["embedding"].mT  # [M, d, ω]: the stream at the first position for each a
         columns = table @ second  # [M, d, B]: the stream at the second position
@@ -133,7 +133,7 @@ class AttentionOnly:
     def _layer(
         self, own: Tensors, table: torch.Tensor, columns: torch.Tensor, first: torch.Tensor, *, last: bool
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Streams [M, d, ω] and [M, d, B] after a layer; of the last one's table nothing is read, and it stays."""
+        """Return streams [M, d, ω] and [M, d, B] after a layer. The last layer's table is never read, and stays."""
         reads, asks = table, columns
         if self.compressed:
             reads, asks = own["compression"] @ table, own["compression"] @ columns
@@ -154,7 +154,7 @@ class AttentionOnly:
         return table, columns
 
     def _mlp(self, own: Tensors, stream: torch.Tensor) -> torch.Tensor:
-        """[M, d, any] to the same, and the stream itself if there is no MLP."""
+        """Apply the MLP to a stream [M, d, any], or return the stream itself if there is none."""
         if not self.hidden:
             return stream
         hidden = torch.baddbmm(own["b_in"].unsqueeze(-1), own["W_in"], stream)
@@ -162,13 +162,13 @@ class AttentionOnly:
 
 
 def _one_hot(tokens: torch.Tensor, vocab: int, like: torch.Tensor) -> torch.Tensor:
-    """[M, ω, B] of tokens [M, B]: looking up by a product has a backward pass that is one too, with a fixed order."""
+    """Return [M, ω, B] for tokens [M, B]. A lookup by a product is a product on the way back, in a fixed order."""
     M, B = tokens.shape
     return like.new_zeros(M, vocab, B).scatter_(1, tokens.unsqueeze(1), 1.0)
 
 
 def _by_pairs(A: torch.Tensor, W: torch.Tensor, asks: torch.Tensor, away: torch.Tensor) -> torch.Tensor:
-    """Σ_h σ(y_bᵀ A_h z) W_h z, [M, k, B], for A, W [M, H, k, k] and y_b, z [M, k, B], by way of [M, k², B]."""
+    """Return Σ_h σ(y_bᵀ A_h z) W_h z, [M, k, B], for A, W [M, H, k, k] and y_b, z [M, k, B], through [M, k², B]."""
     M, H, k, _ = A.shape
     pairs = asks.unsqueeze(2) * away.unsqueeze(1)
     attention = torch.sigmoid(A.reshape(M, H, k * k) @ pairs.view(M, k * k, -1))
@@ -177,7 +177,7 @@ def _by_pairs(A: torch.Tensor, W: torch.Tensor, asks: torch.Tensor, away: torch.
 
 
 def _by_heads(A: torch.Tensor, W: torch.Tensor, asks: torch.Tensor, away: torch.Tensor) -> torch.Tensor:
-    """The same, by way of [M, H·k, B]."""
+    """Return the same sum as :func:`_by_pairs`, through [M, H·k, B]."""
     M, H, k, _ = A.shape
     asked = (A.mT.reshape(M, H * k, k) @ asks).view(M, H, k, -1)
     attention = torch.sigmoid((asked * away.unsqueeze(1)).sum(dim=2, keepdim=True))

@@ -1,4 +1,4 @@
-"""A small GPT to train, as the counterpart of networks that are built; many of them at once.
+"""Small GPTs to train, for comparison with constructed networks; many of them at once.
 
 Letters: sequences of n tokens out of ω, C labels, L layers, d_model = d, heads of d_head = d / heads
 dimensions, d_ff = h hidden neurons. The network is the usual one: token and position embeddings, then L times
@@ -6,16 +6,16 @@ dimensions, d_ff = h hidden neurons. The network is the usual one: token and pos
     x ← x + W_O · attention(norm(x)),    x ← x + W_out · GELU(W_in · norm(x) + b_in) + b_out,
 
 a last norm and the unembedding to C logits. Attention is causal and has no biases: a bias of the keys cancels in the
-softmax, and one of the values is one of the output. With tied embeddings, the unembedding is the table of the tokens.
+softmax, and one of the values acts like one of the output. With tied embeddings, the unembedding is the token table.
 
-The parameters are all numbers that are trained, embeddings included:
+All trained numbers are parameters, including embeddings:
 
     ω·d (+ C·d, or with ties max(ω, C)·d in all) + n·d + L·(4d² + 2dh + h + d + 4d) + 2d.
 
-Tensors have the names and shapes that modules of PyTorch would have, matrices [out, in], and a leading axis of M
-models. Only what the loss reads is computed: in the last layer, the last position. A norm's gain goes into the matrix
-behind it, and its bias into that one's: products of weights come before products with data, which is exact up to
-rounding. On a GPU, in float32, norm, attention, lookups and gradients of weights have kernels of their own
+Tensors have the names and shapes of PyTorch's modules, matrices [out, in], and a leading axis of M models. Only the
+values that the loss reads are computed: in the last layer, those of the last position. A norm's gain is multiplied into
+the next matrix, and its bias is added to that matrix's bias: products of weights come before products with data, which
+is exact up to rounding. On a GPU, in float32, norm, attention, lookups and gradients of weights have Triton kernels
 (:mod:`byheart.lab.fused.operations`).
 """
 
@@ -35,14 +35,18 @@ from byheart.tasks.arrays import check_count
 
 MOST_LAYERS = 4
 PREFERRED_LAYERS = 3
-PREFERRED_RATIO = 3  # d_ff / d_model
+PREFERRED_RATIO = 3
+"""Preferred number of hidden neurons per dimension, d_ff / d_model."""
 LEAST_RATIO = 2
 LEAST_HEADS = 2
 LEAST_DIM = 8
 HEAD_DIMS = range(8, 17)
-SPREAD = 0.02  # of the first weights, as in GPT-2
-MOST_PAIRS = 16  # of positions of a context: so few are multiplied entry by entry, not as a matrix for each context
-NORM_EPSILON = 1e-5  # PyTorch's own
+SPREAD = 0.02
+"""Standard deviation of first weights, as in GPT-2."""
+MAX_PAIRS = 16
+"""Largest number of pairs of positions that are multiplied entry by entry instead of as a matrix per context."""
+NORM_EPSILON = 1e-5
+"""PyTorch's default epsilon of a layer norm."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class SmallGPT:
 
     @property
     def rows(self) -> int:
-        """Rows of the table of tokens; tied labels beyond the vocabulary need rows of their own."""
+        """Number of rows of the token table; tied labels beyond the vocabulary need rows of their own."""
         return max(self.vocab, self.labels) if self.tied else self.vocab
 
     @property
@@ -91,11 +95,11 @@ class SmallGPT:
 
     @property
     def parameters(self) -> int:
-        """Number of trained numbers, everything counted."""
+        """Number of trained parameters, including embeddings and biases."""
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     def init(self, generator: torch.Generator) -> Tensors:
-        """As in GPT-2: matrices normal, those into the stream smaller, so that layers do not add to its variance."""
+        """Draw weights like GPT-2: normal matrices, those into the stream smaller, so that layers add no variance."""
         tensors = {}
         for name, shape in self.shapes.items():
             spread = SPREAD * (2 * self.layers) ** -0.5 if name.endswith(("W_O.weight", "W_out.weight")) else SPREAD
@@ -106,7 +110,7 @@ class SmallGPT:
         return tensors
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
-        """Logits [M, B, C] at the last position."""
+        """Return logits [M, B, C] at the last position."""
         table, tokens = weights["tokens.weight"], batch["tokens"]
         kernels = kernels_for(table)
         looked = looked_up(table, tokens) if kernels is None else kernels.looked_up(table, tokens)
@@ -118,7 +122,7 @@ class SmallGPT:
         return _read(_normed(stream[:, :, -1]), weights["norm.weight"], weights["norm.bias"], table)
 
     def _block(self, own: Tensors, stream: torch.Tensor, *, last: bool) -> torch.Tensor:
-        """[M, B, n, d] to the same, or to [M, B, 1, d] with ``last``."""
+        """Map a stream [M, B, n, d] to the next one, or to [M, B, 1, d] with ``last``."""
         normed = _normed(stream)
         first, second = ((own[f"norm_{k}.weight"], own[f"norm_{k}.bias"]) for k in (1, 2))
         if last:
@@ -132,9 +136,9 @@ class SmallGPT:
         return _added(stream + own["W_out.bias"][:, None, None], units, own["W_out.weight"])
 
     def _mixed(self, Q: torch.Tensor, KV: torch.Tensor | None = None) -> torch.Tensor:
-        """The values as the heads mix them, from Q [M, B, m, d] of the last m positions, and K and V [M, B, n, 2d].
+        """Return the heads' averages of values, for Q [M, B, m, d] of the last m positions, and K and V [M, B, n, 2d].
 
-        Without these, Q has them behind the queries: [M, B, n, 3d].
+        Without ``KV``, keys and values follow the queries in Q: [M, B, n, 3d].
         """
         d, each = self.model_dim, self.model_dim // self.heads
         kernels = kernels_for(Q)
@@ -146,7 +150,7 @@ class SmallGPT:
         m, n = Q.shape[2], K.shape[2]
         future = torch.ones(m, n, dtype=torch.bool, device=Q.device).triu(1 + n - m)
         Q, K, V = (part.view(*part.shape[:-1], self.heads, each).transpose(2, 3) for part in (Q, K, V))
-        if m * n > MOST_PAIRS:
+        if m * n > MAX_PAIRS:
             scores = Q @ K.mT * each**-0.5
             mixed = scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V
         else:
@@ -157,7 +161,7 @@ class SmallGPT:
 
 
 def _normed(stream: torch.Tensor) -> torch.Tensor:
-    """Layer norm without gain and bias."""
+    """Apply a layer norm without gain and bias."""
     kernels = kernels_for(stream)
     if kernels is not None:
         normed: torch.Tensor = kernels.normed(stream, NORM_EPSILON)
@@ -168,19 +172,19 @@ def _normed(stream: torch.Tensor) -> torch.Tensor:
 def _read(
     normed: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, W: torch.Tensor, b: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """W (normed · gain + bias) + b for [M, …, d], tensors of M models."""
+    """Return W (normed · gain + bias) + b for [M, …, d], with tensors of M models."""
     shift = W @ bias.unsqueeze(-1) if b is None else torch.baddbmm(b.unsqueeze(-1), W, bias.unsqueeze(-1))
     rows = _multiplied(normed.flatten(1, -2), W * gain.unsqueeze(1), shift.mT)
     return rows.view(*normed.shape[:-1], W.shape[1])
 
 
 def _added(stream: torch.Tensor, rows: torch.Tensor, W: torch.Tensor) -> torch.Tensor:
-    """stream + W · rows."""
+    """Return stream + W · rows."""
     return _multiplied(rows.flatten(1, -2), W, stream.flatten(1, -2)).view(stream.shape)
 
 
 def _multiplied(rows: torch.Tensor, W: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
-    """shift + rows Wᵀ, for rows [M, R, d], W [M, o, d] and a shift [M, 1 or R, o]."""
+    """Return shift + rows Wᵀ, for rows [M, R, d], W [M, o, d] and a shift [M, 1 or R, o]."""
     kernels = kernels_for(rows)
     return torch.baddbmm(shift, rows, W.mT) if kernels is None else kernels.multiplied(rows, W, shift)
 
@@ -188,16 +192,16 @@ def _multiplied(rows: torch.Tensor, W: torch.Tensor, shift: torch.Tensor) -> tor
 def gpt_with(
     parameters: int, vocab: int, labels: int, length: int, *, layers: int | None = None, tied: bool = True
 ) -> SmallGPT:
-    """A shape with at most this many ``parameters`` that is good at memorizing.
+    """Return a shape with at most ``parameters`` parameters that is good at memorizing.
 
-    The choices are from single runs on small random tasks, where other seeds alone made a difference of 0.15 bits
-    per parameter. They say what to start from, not what is best.
+    The choices come from single runs on small random tasks, in which other seeds alone changed results by 0.15 bits per
+    parameter. They are a starting point, not an optimum.
 
-    - Tied: the numbers of a second table, C·d, are worth no less in the layers.
-    - Heads as small as they come: two heads of 8 memorized more than one of 16.
-    - About 3 hidden neurons a dimension, and so many that less than one more in each layer would fit.
-    - 3 layers: 2, 3 and 4 memorized about the same, and more than 1. Fewer where a layer would have a single head or
-      less than 2 hidden neurons a dimension; or as many as ``layers`` says.
+    - Tied embeddings: the numbers of a second table, C·d, are worth no less in the layers.
+    - Heads as small as possible: two heads of 8 memorized more than one of 16.
+    - About 3 hidden neurons per dimension; their number is the largest that fits.
+    - 3 layers: 2, 3 and 4 memorized about the same, and more than 1. There are fewer layers if a layer would have a
+      single head, or less than 2 hidden neurons per dimension; ``layers`` overrides the number.
 
     >>> gpt_with(40_000, vocab=256, labels=256, length=8)
     SmallGPT(vocab=256, labels=256, length=8, layers=3, model_dim=32, heads=4, hidden=96, tied=True)
@@ -226,7 +230,7 @@ def _is_roomy(shape: SmallGPT) -> bool:
 
 
 def _filled(parameters: int, vocab: int, labels: int, length: int, layers: int, tied: bool) -> Iterator[SmallGPT]:
-    """For every d_model that fits, the shape with as many hidden neurons as fit."""
+    """Yield, for every d_model that fits, the shape with as many hidden neurons as fit."""
     for model_dim in itertools.count(LEAST_DIM, step=4):
         heads = next((model_dim // d_h for d_h in HEAD_DIMS if model_dim % d_h == 0), None)
         if heads is None:

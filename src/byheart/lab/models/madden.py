@@ -27,11 +27,11 @@ from byheart.tasks.arrays import check_count
 
 ATTENTION = ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O", "b_O")
 FROZEN = frozenset({"W_E", *ATTENTION})
-"""What the paper's second setting does not train."""
+"""Tensors that the paper's second setting does not train."""
 ATTENDED = "attended"
-"""z: what a batch may have instead of tokens and lengths, where embedding and attention are frozen."""
+"""Name of z, which a batch may have instead of tokens and lengths if embedding and attention are frozen."""
 FEW_UNITS = 32
-"""Up to this, hidden units cost a GPU less than the logits do."""
+"""Number of hidden units up to which they cost a GPU less than the logits."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class MaddenDecoder:
 
     KIND: ClassVar = "Decoder"
     vocab: int
-    """ω"""
+    """Number ω of tokens."""
     hidden: int
-    """m"""
+    """Number m of hidden units."""
     length: int = 9
-    """n, the longest context"""
+    """Length n of the longest context."""
     model_dim: int = 16
-    """d"""
+    """Width d of the stream."""
 
     def __post_init__(self) -> None:
         for name in ("vocab", "hidden", "length", "model_dim"):
@@ -69,38 +69,38 @@ class MaddenDecoder:
 
     @property
     def parameters(self) -> int:
-        """All numbers, trained or frozen."""
+        """Number of parameters, trained or frozen."""
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     @property
     def attention_parameters(self) -> int:
-        """Those of :data:`FROZEN`: embedding and attention."""
+        """Number of parameters of embedding and attention, the tensors in :data:`FROZEN`."""
         return sum(math.prod(shape) for name, shape in self.shapes.items() if name in FROZEN)
 
     @property
     def family(self) -> Hashable:
-        """Few hidden units are computed as more: those of zeros stay zeros."""
+        """Value that is equal for models that can be joined. Few hidden units are computed as more; zeros stay."""
         return type(self), replace(self, hidden=max(FEW_UNITS, self.hidden))
 
     def join(self, other: "MaddenDecoder") -> "MaddenDecoder":
-        """The model that holds both."""
+        """Return the model that holds both."""
         return replace(self, hidden=max(self.hidden, other.hidden))
 
     def init(self, generator: torch.Generator) -> Tensors:
-        """First weights."""
+        """Draw first weights."""
         bounds = dict.fromkeys(self.shapes, self.model_dim**-0.5) | dict.fromkeys(("W_U", "b_U"), self.hidden**-0.5)
         embedding = torch.randn(self.shapes["W_E"], dtype=torch.float64, generator=generator)
         linear = {name: shape for name, shape in self.shapes.items() if name != "W_E"}
         return {"W_E": embedding, **uniform(linear, bounds, generator)}
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
-        """Logits [M, B, ω]."""
+        """Return logits [M, B, ω]."""
         z = batch[ATTENDED] if ATTENDED in batch else self.attended(weights, batch)
         hidden = functional.gelu(affine(z, weights["W_in"], weights["b_in"]))
         return affine(hidden, weights["W_U"], weights["b_U"])
 
     def attended(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
-        """What attention gives at the last token: z [M, B, d]."""
+        """Return the output z [M, B, d] of the attention at the last token."""
         tokens, lengths = batch["tokens"], batch["lengths"]
         d = self.model_dim
         positions = sinusoids(self.length, d, tokens.device, weights["W_E"].dtype)

@@ -1,26 +1,26 @@
-"""The model that Mahdavi, Liao & Thrampoulidis 2024 trained: one attention layer, asked by a query beside the context.
+"""The model that Mahdavi, Liao & Thrampoulidis 2024 trained: one attention layer for a query and a context.
 
 An example is a query e ∈ R^D and a context e_1, …, e_n ∈ R^D, its own or one that all examples of a model share. As in
 the authors' code, all of them go through one linear map into the stream and get sinusoidal positions p_s, the query
 first:
 
     x_s = W_Eᵀ e_s + b_E + p_s,   q = W_Eᵀ e + b_E + p_0,
-    aʰ = softmax_s(qᵀ W_Qʰ W_Kʰᵀ x_s / √d),   z = Σ_h (Σ_s aʰ_s W_Vʰᵀ x_s) W_Oʰ,   logits = W_Uᵀ z + b_U,
+    aʰ = softmax_s(qᵀ W_Qʰ W_Kʰᵀ x_s / √d),   z = Σ_h (Σ_s aʰ_s W_Vʰᵀ x_s) W_Oʰ,   logits = W_Uᵀ z + b_U.
 
-d the width of the stream, whatever d_h is; values are numbers (d_v = 1); the query is not attended to; no skip
-connection, no norm. The authors compute all n + 1 positions and read the first. Here only that one is computed, and
-products of weights come before products with data. All of this is exact, up to rounding:
+Here d is the width of the stream, whatever d_h is. Values are numbers (d_v = 1). The query is not attended to, and
+there is no skip connection and no norm. The authors compute all n + 1 positions and read the first. Here only that one
+is computed, and products of weights come before products with data. All of this is exact, up to rounding:
 
-- *One context for all*: keys do not depend on the example, so W_Qʰ(x W_Kʰ)ᵀ is one [d, H·n] matrix a model, and scores
-  are one product with it. Values are [n, H] numbers a model.
-- *A context for each*: with Gʰ = W_Qʰ W_Kʰᵀ, a score is (W_E Gʰᵀ q)ᵀ e_s + qᵀ Gʰ p_s; what b_E adds is the same for all
-  s and cancels in the softmax. Contexts enter two products, as they came, and are never mapped.
+- *One context for all*: keys do not depend on the example, so W_Qʰ(x W_Kʰ)ᵀ is one [d, H·n] matrix per model, and
+  scores are one product with it. Values are [n, H] numbers per model.
+- *A context for each*: with Gʰ = W_Qʰ W_Kʰᵀ, a score is (W_E Gʰᵀ q)ᵀ e_s + qᵀ Gʰ p_s. The term of b_E is the same for
+  all s and cancels in the softmax. Contexts enter two products as they are, and are never mapped.
 - W_O W_U is one [H, C] matrix.
 
 On a GPU, float32 training steps are those of :mod:`byheart.lab.fused`, which computes the same.
 
-Every tensor has a leading axis of M models. Models that differ in d_h can be computed as one larger one: zeros stay
-zeros, since W_Q and W_K are multiplied with each other, and the scale does not know d_h.
+Every tensor has a leading axis of M models. Models that differ in d_h can be computed as one larger model: zeros stay
+zeros, because W_Q and W_K are multiplied with each other, and the scale does not depend on d_h.
 """
 
 import math
@@ -36,7 +36,7 @@ from byheart.tasks.arrays import check_count
 SATURATED = 0.99
 """A head is saturated on an example if one token gets more than this of its attention; the authors' threshold."""
 SMALL = 16
-"""Heads of a smaller dimension take a GPU as long."""
+"""Dimension of a head below which smaller heads take a GPU as long."""
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,19 @@ class QueryAttention:
     """
 
     heads: int
-    """H"""
+    """Number H of heads."""
     head_dim: int = 64
-    """d_h"""
+    """Dimension d_h of a head."""
     length: int = 32
-    """n, tokens of the context"""
+    """Number n of tokens in a context."""
     labels: int = 100
-    """C; 1 for regression"""
+    """Number C of labels; 1 for regression."""
     fixed: bool = True
-    """Whether all examples of a model share one context."""
+    """True if all examples of a model share one context."""
     model_dim: int = 64
-    """d, the width of the stream"""
+    """Width d of the stream."""
     dim: int = 64
-    """D, the dimension of queries and tokens"""
+    """Dimension D of queries and tokens."""
 
     def __post_init__(self) -> None:
         for name in ("heads", "head_dim", "length", "labels", "model_dim", "dim"):
@@ -85,21 +85,21 @@ class QueryAttention:
 
     @property
     def parameters(self) -> int:
-        """Trained numbers: (D + 1)d + H·d(2d_h + 2) + (d + 1)C."""
+        """Number of trained parameters: (D + 1)d + H·d(2d_h + 2) + (d + 1)C."""
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     @property
     def family(self) -> Hashable:
-        """What joins cheaply: d_h up to a power of two; models of other H or n run side by side instead."""
+        """Value that is equal for models that join cheaply: d_h up to a power of two. Others run side by side."""
         least = max(SMALL, 1 << (self.head_dim - 1).bit_length())
         return type(self), replace(self, head_dim=least)
 
     def join(self, other: "QueryAttention") -> "QueryAttention":
-        """The model that holds both."""
+        """Return the model that holds both."""
         return replace(self, head_dim=max(self.head_dim, other.head_dim))
 
     def init(self, generator: torch.Generator) -> Tensors:
-        """As the authors initialise: attention xavier-uniform head by head, linear maps as PyTorch does."""
+        """Draw first weights as the authors do: attention xavier-uniform head by head, linear maps as PyTorch does."""
         H, d, d_h = self.heads, self.model_dim, self.head_dim
         bounds = {
             "W_E": self.dim**-0.5,
@@ -114,21 +114,21 @@ class QueryAttention:
         return uniform(self.shapes, bounds, generator)
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
-        """Logits [M, B, C]."""
+        """Return logits [M, B, C]."""
         scores, values = self._scored(weights, batch)
         heads = (scores.softmax(dim=-1) * values).sum(dim=-1)
         return torch.baddbmm(weights["b_U"][:, None], heads, weights["W_O"] @ weights["W_U"])
 
     def attention(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
-        """The heads' weights over the context, [M, B, H, n]."""
+        """Return the heads' weights over the context, [M, B, H, n]."""
         return self._scored(weights, batch)[0].softmax(dim=-1)
 
     def saturated(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
-        """For each example, how many heads give one token more than :data:`SATURATED` of their attention: [M, B]."""
+        """Count the heads that give one token more than :data:`SATURATED` of their attention, per example: [M, B]."""
         return (self.attention(weights, batch).amax(dim=-1) > SATURATED).sum(dim=-1)
 
     def _scored(self, weights: Tensors, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
-        """Scores [M, B, H, n] before the softmax, and values that broadcast to them."""
+        """Return scores [M, B, H, n] before the softmax, and values that broadcast to them."""
         queries = batch["queries"]
         positions = sinusoids(self.length + 1, self.model_dim, queries.device, queries.dtype)
         shift = (weights["b_E"] + positions[0])[:, None]
@@ -140,7 +140,7 @@ class QueryAttention:
     def _shared_context(
         self, weights: Tensors, context: torch.Tensor, asked: torch.Tensor, positions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """With the context [M, n, D] and the queries in the stream [M, B, d]; values are [M, 1, H, n]."""
+        """Score a context [M, n, D] for queries in the stream [M, B, d]. Values are [M, 1, H, n]."""
         tokens = context @ weights["W_E"] + (weights["b_E"][:, None] + positions)
         keys = tokens[:, None] @ weights["W_K"]
         folded = (weights["W_Q"] @ keys.mT).transpose(1, 2).flatten(2)
@@ -150,7 +150,7 @@ class QueryAttention:
     def _own_contexts(
         self, weights: Tensors, contexts: torch.Tensor, asked: torch.Tensor, positions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """With contexts [M, B, n, D]; values are [M, B, H, n]."""
+        """Score contexts [M, B, n, D] for queries in the stream [M, B, d]. Values are [M, B, H, n]."""
         M, B, n, D = contexts.shape
         products = weights["W_Q"] @ weights["W_K"].mT
         towards = (products @ weights["W_E"].mT[:, None]).transpose(1, 2).flatten(2)

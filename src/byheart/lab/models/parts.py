@@ -1,4 +1,4 @@
-"""What several models are made of: first weights, lookups in tables of their own, affine maps, positions."""
+"""Parts that several models share: first weights, lookups in each model's own table, affine maps, positions."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ Shape = tuple[int, ...]
 
 
 def uniform(shapes: Mapping[str, Shape], bounds: Mapping[str, float], generator: torch.Generator) -> Tensors:
-    """Tensors of these shapes, float64, entries uniform between plus and minus their bounds."""
+    """Draw float64 tensors of these shapes, with entries uniform between plus and minus their bounds."""
     return {
         name: torch.empty(shape, dtype=torch.float64).uniform_(-bounds[name], bounds[name], generator=generator)
         for name, shape in shapes.items()
@@ -21,7 +21,7 @@ def uniform(shapes: Mapping[str, Shape], bounds: Mapping[str, float], generator:
 
 
 def looked_up(tables: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """[M, B, n, d]: the rows of tokens [M, B, n], each model's in its own table of [M, ω, d].
+    """Return rows [M, B, n, d] for tokens [M, B, n], each model's from its own table of [M, ω, d].
 
     >>> looked_up(torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]]]), torch.tensor([[[0, 1]], [[1, 1]]])).flatten().tolist()
     [1.0, 2.0, 4.0, 4.0]
@@ -32,7 +32,7 @@ def looked_up(tables: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
 
 
 def affine(inputs: torch.Tensor, weights: torch.Tensor, biases: torch.Tensor) -> torch.Tensor:
-    """x W + b [M, B, C] of inputs [M, B, d], with weights [M, d, C] and biases [M, C].
+    """Return x W + b [M, B, C] for inputs x [M, B, d], weights [M, d, C] and biases [M, C].
 
     For one model this is an addmm, which adds the bias while it multiplies; a baddbmm writes it out beforehand.
 
@@ -46,10 +46,10 @@ def affine(inputs: torch.Tensor, weights: torch.Tensor, biases: torch.Tensor) ->
 
 @lru_cache(maxsize=64)
 def sinusoids(length: int, dim: int, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
-    """Positions as in Vaswani et al. 2017, [``length``, ``dim``]: sin and cos of s · 10000^(−2i/dim), s = 0, 1, …
+    """Return the positions of Vaswani et al. 2017, [``length``, ``dim``]: sin and cos of s · 10000^(−2i/dim) for s ≥ 0.
 
-    Sines are in the even coordinates, cosines in the odd ones. Kept once made: a step that is recorded as a CUDA graph
-    must find them where they were.
+    Sines are in the even coordinates, cosines in the odd ones. The tensor is cached, because a step that is recorded as
+    a CUDA graph must find it at the same address.
 
     >>> sinusoids(2, 4, torch.device("cpu"), torch.float64)[1].round(decimals=4)
     tensor([0.8415, 0.5403, 0.0100, 1.0000], dtype=torch.float64)

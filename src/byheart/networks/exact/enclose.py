@@ -16,6 +16,7 @@ from flint import arb, fmpq, fmpz
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
+from byheart.networks.balls import Ball, precision, rounded_outward
 from byheart.networks.exact.evaluate import split, token_streams
 from byheart.networks.exact.exact_layers import (
     Affine,
@@ -30,7 +31,6 @@ from byheart.networks.exact.exact_layers import (
 from byheart.networks.exact.exact_network import ExactNetwork, Inputs
 from byheart.networks.exact.kernels import LIMB
 from byheart.networks.exact.limbs import LimbProgram, from_integers, residual_steps
-from byheart.networks.softmax.balls import Ball, precision, rounded_outward
 from byheart.progress import Report
 
 _LIMBS = 1 << 25

@@ -1,6 +1,5 @@
-"""Networks that were trained: blocks of a few kinds of steps, evaluated in float64 and enclosed in ball arithmetic."""
+"""Networks that were trained: blocks of steps, evaluated in float64 and enclosed in ball arithmetic."""
 
-from byheart.networks.reading import Inputs
 from byheart.networks.trained.steps import (
     Activation,
     AffineMap,
@@ -10,7 +9,7 @@ from byheart.networks.trained.steps import (
     TokenTable,
     TrainedAttention,
 )
-from byheart.networks.trained.trained_network import TrainedNetwork
+from byheart.networks.trained.trained_network import Inputs, TrainedNetwork
 
 __all__ = [
     "Activation",

@@ -1,157 +1,166 @@
-"""A trained network in float64, on all examples at once: quick, and approximate."""
+"""A trained network in float64, on all examples at once: fast and approximate."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erf
+from scipy import special
 
-from byheart.networks.reading import Inputs
-from byheart.networks.softmax.softmax_network import softmax
-from byheart.networks.trained.steps import (
-    Activation,
-    AffineMap,
-    Norm,
-    PositionTable,
-    Step,
-    StepSequence,
-    TokenTable,
-    TrainedAttention,
-)
-from byheart.networks.trained.trained_network import Floats, Ids, TrainedNetwork, check_inputs, lengths
+from byheart.networks.trained.steps import Ids, Numbers, TrainedAttention
+from byheart.networks.trained.trained_network import Floats, Inputs, TrainedNetwork, lengths
 
 CHUNK = 1 << 22
-"""Entries of the largest array that an evaluation makes at a time, nearly."""
+"""Approximate number of entries of the largest array in memory at a time."""
 
 
 def evaluate(network: TrainedNetwork, inputs: Inputs) -> Floats:
-    """The outputs float64 [N, C], in float64 arithmetic.
+    """Return the outputs float64 [N, C], in float64 arithmetic.
 
+    >>> from byheart.networks.trained import AffineMap, StepSequence, TokenTable
     >>> table = {"embedding.W_E": np.array([[1.0], [2.0]]), "unembedding.W_U": np.array([[1.0], [-1.0], [0.0]])}
     >>> network = TrainedNetwork((StepSequence((TokenTable("embedding.W_E"), AffineMap("unembedding.W_U"))),), table)
     >>> evaluate(network, (np.array([[0, 1]]), None))
     array([[ 2., -2.,  0.]])
     """
-    check_inputs(network, inputs)
+    network.check_inputs(inputs)
     sequences, queries = inputs
-    heads, n = (
-        max((step.heads for step in network.steps if isinstance(step, TrainedAttention)), default=1),
-        sequences.shape[1],
-    )
-    each = max(1, CHUNK // (n * max(network.width, n * heads)))
-    parts = []
+    deep, heads, n = network.attentions > 1, network.heads, sequences.shape[1]
+    each = max(1, CHUNK // (n * max(network.width, (n if deep else 1) * heads)))
+    over, parts = Float64(network.weights), []
     for start in range(0, len(sequences), each):
         chosen = slice(start, start + each)
-        parts.append(_outputs(network, (sequences[chosen], None if queries is None else queries[chosen])))
+        parts.append(_outputs(network, over, (sequences[chosen], None if queries is None else queries[chosen])))
     return np.concatenate(parts)
 
 
-def _outputs(network: TrainedNetwork, inputs: Inputs) -> Floats:
-    """Vectors stand one after the other, the query, where there is one, in front of its context."""
+def _outputs(network: TrainedNetwork, over: "Float64", inputs: Inputs) -> Floats:
+    """Return the outputs of some examples.
+
+    The stream is [N, n, d], with a query in front of its context. After the last attention it is [N, 1, d]: only the
+    vectors are left at which an answer is read.
+    """
     sequences, queries = inputs
-    evaluation = _Evaluation(network, asks=queries is not None)
     if queries is None:
-        last = lengths(network, sequences) - 1
-        stream = evaluation(np.minimum(sequences, network.vocab - 1))  # what pads is seen by nobody in front of it
+        answers = lengths(network, sequences) - 1
+        stream: NDArray[Any] = np.minimum(sequences, network.vocab - 1)  # padding is seen by nothing before it
     else:
-        last = np.zeros(len(sequences), np.int64)
-        stream = evaluation(np.concatenate([queries[:, None], sequences], axis=1))
-    answers: Floats = stream[np.arange(len(stream)), last]
-    return answers
-
-
-class _Evaluation:
-    """The steps as functions of streams [N, n, d]."""
-
-    def __init__(self, network: TrainedNetwork, *, asks: bool) -> None:
-        self.network, self.asks = network, asks
-        self.weights = {name: tensor.astype(np.float64) for name, tensor in network.weights.items()}
-
-    def __call__(self, stream: NDArray[Any]) -> Floats:
-        for block in self.network.blocks:
-            stream = self._block(block, stream)
-        return np.asarray(stream, np.float64)
-
-    def _block(self, block: StepSequence, stream: NDArray[Any]) -> NDArray[Any]:
-        after = stream
+        answers = np.zeros(len(sequences), np.int64)
+        stream = np.concatenate([queries[:, None], sequences], axis=1)
+    all_places = places = np.arange(stream.shape[1])[None]
+    left = network.attentions
+    for block in network.blocks:
+        before = stream if block.skip else None
         for step in block.steps:
-            after = self._step(step, after)
-        return stream[:, : after.shape[1]] + after if block.skip else after
+            if not isinstance(step, TrainedAttention):
+                stream = step.apply(stream, places, over)
+                continue
+            left -= 1
+            seen = stream if queries is None else stream[:, 1:]
+            if left == 0:
+                places = answers[:, None]
+                stream = np.take_along_axis(stream, places[..., None], axis=1)
+                before = None if before is None else np.take_along_axis(before, places[..., None], axis=1)
+            is_seen = (all_places[:, : seen.shape[1]] <= places[..., None]) | (queries is not None)
+            stream = _attended(step, stream, seen, is_seen, over, keys=queries is None, values=left > 0)
+        stream = stream if before is None else before + stream
+    if network.attentions == 0:
+        stream = np.take_along_axis(stream, answers[:, None, None], axis=1)
+    return np.asarray(stream[:, 0], np.float64)
 
-    def _step(self, step: Step, x: NDArray[Any]) -> Floats:
-        weights = self.weights
-        result: Floats
-        match step:
-            case TokenTable():
-                result = weights[step.W_E][x]
-            case PositionTable():
-                places = np.arange(x.shape[1])
-                result = x + (sinusoids(places, x.shape[2]) if step.W_pos is None else weights[step.W_pos][places])
-            case Norm():
-                result = self._norm(step, x)
-            case TrainedAttention():
-                result = self._attention(step, x)
-            case AffineMap():
-                result = self._affine(x, step.W, step.b, step.rows)
-            case Activation():
-                result = FUNCTIONS[step.function](x)
+
+def _attended(
+    step: TrainedAttention,
+    asking: Floats,
+    seen: Floats,
+    is_seen: NDArray[np.bool_],
+    over: "Float64",
+    *,
+    keys: bool,
+    values: bool,
+) -> Floats:
+    """Return the results [N, a, out] of attention; ``is_seen`` [N or 1, a, n] says which places a row sees."""
+    (N, a, d), n = asking.shape, seen.shape[1]
+
+    def mix(q: Floats, k: Floats, v: Floats) -> Floats:
+        q, k, v = (x.reshape(N, -1, *x.shape[1:]) for x in (q, k, v))
+        if k.shape[2] == 1:
+            scores = np.einsum("tahk,tsk->thas", q, k[:, :, 0], optimize=True)
+        else:
+            scores = np.einsum("tahk,tshk->thas", q, k, optimize=True)
+        weights = softmax(scores if is_seen.all() else np.where(is_seen[:, None], scores, -np.inf))
+        if v.shape[2] == 1:
+            averages = np.einsum("thas,tsv->tahv", weights, v[:, :, 0], optimize=True)
+        else:
+            averages = np.einsum("thas,tshv->tahv", weights, v, optimize=True)
+        rows: Floats = averages.reshape(N * a, *averages.shape[2:])
+        return rows
+
+    flat = asking.reshape(N * a, d), np.ascontiguousarray(seen).reshape(N * n, d)
+    return step.attend(*flat, over, mix, keys=keys, values=values).reshape(N, a, -1)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def softmax(scores: Floats) -> Floats:
+    """Return the softmax over the last axis; nan where scores are beyond float64."""
+    raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights: Floats = raised / raised.sum(axis=-1, keepdims=True)
+    return weights
+
+
+class Float64(Numbers):
+    """Numbers of float64, rounded after every operation."""
+
+    pi = math.pi
+    tanh: Any = np.tanh
+    erfc: Any = special.erfc
+
+    def exact(self, array: NDArray[Any]) -> Floats:
+        """Return the same numbers as float64."""
+        return array.astype(np.float64, copy=False)
+
+    def matrix(self, array: NDArray[Any]) -> Floats:
+        """Return a contiguous array."""
+        return np.ascontiguousarray(array, np.float64)
+
+    def product(self, x: Floats, matrix: Floats) -> Floats:
+        """Return the matrix product."""
+        result: Floats = x @ matrix
         return result
 
-    def _affine(self, x: Floats, W: str, b: str | None, rows: int | None = None) -> Floats:
-        result: Floats = x @ self.weights[W][:rows].T
-        return result if b is None else result + self.weights[b]
+    def per_head(self, x: Floats, name: str, *, transposed: bool = False) -> Floats:
+        """Return the products of all heads at once."""
+        heads = self.tensor(name).reshape(x.shape[1], -1, self.weights[name].shape[1])
+        result: Floats = np.einsum("ahc,hcd->ahd" if transposed else "ahd,hcd->ahc", x, heads, optimize=True)
+        return result
 
-    def _norm(self, step: Norm, x: Floats) -> Floats:
-        away = x - x.mean(axis=-1, keepdims=True)
-        result: Floats = away / np.sqrt((away * away).mean(axis=-1, keepdims=True) + step.epsilon)
-        result = result if step.gain is None else result * self.weights[step.gain]
-        return result if step.bias is None else result + self.weights[step.bias]
+    def sinusoids(self, places: Ids, dim: int) -> Floats:
+        """Return sines and cosines of s·10000^(−2i/dim), alternating.
 
-    def _attention(self, step: TrainedAttention, x: Floats) -> Floats:
-        """Of a query and its context only the query is left behind it, which does not see itself."""
-        N, n, _ = x.shape
-        q = self._affine(x, step.W_Q, step.b_Q).reshape(N, n, step.heads, -1) / math.sqrt(step.over)
-        k = self._affine(x, step.W_K, step.b_K).reshape(N, n, step.heads, -1)
-        v = self._affine(x, step.W_V, step.b_V).reshape(N, n, step.heads, -1)
-        if self.asks:
-            q, k, v, unseen = q[:, :1], k[:, 1:], v[:, 1:], np.zeros((1, n - 1), np.bool_)
-        else:
-            unseen = np.triu(np.ones((n, n), np.bool_), 1)
-        scores = np.einsum("tahk,tshk->thas", q, k, optimize=True)
-        averages = np.einsum("thas,tshv->tahv", softmax(np.where(unseen, -np.inf, scores)), v, optimize=True)
-        return self._affine(averages.reshape(N, averages.shape[1], -1), step.W_O, step.b_O)
+        >>> Float64({}).sinusoids(np.arange(2), 4)[1].round(4)
+        array([0.8415, 0.5403, 0.01  , 1.    ])
+        """
+        angles = places[..., None] * np.exp(np.arange(0, dim, 2) * (-math.log(10000.0) / dim))
+        both: Floats = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+        return both.reshape(*places.shape, -1)[..., :dim]
 
+    def scalar(self, numerator: int, denominator: int = 1) -> float:
+        """Return the nearest float64."""
+        return numerator / denominator
 
-def sinusoids(places: Ids, dim: int) -> Floats:
-    """Sines in the even coordinates, cosines in the odd ones, of s · 10000^(−2i/dim).
+    def sqrt(self, x: float) -> float:
+        """Return √x."""
+        return math.sqrt(x)
 
-    >>> sinusoids(np.arange(2), 4)[1].round(4)
-    array([0.8415, 0.5403, 0.01  , 1.    ])
-    """
-    angles = places[:, None] * np.exp(np.arange(0, dim, 2) * (-math.log(10000.0) / dim))
-    both: Floats = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(places), -1)[:, :dim]
-    return both
+    def rsqrt(self, x: Any) -> Any:
+        """Return 1/√x."""
+        return 1 / np.sqrt(x)
 
+    @np.errstate(over="ignore")
+    def exp(self, x: Floats) -> Floats:
+        """Return e^x, or inf."""
+        return np.exp(x)
 
-def _gelu(x: Floats) -> Floats:
-    result: Floats = 0.5 * x * (1 + erf(x / math.sqrt(2)))
-    return result
-
-
-def _gelu_tanh(x: Floats) -> Floats:
-    result: Floats = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-    return result
-
-
-def _relu(x: Floats) -> Floats:
-    return np.maximum(x, 0.0)
-
-
-FUNCTIONS: dict[str, Callable[[Floats], Floats]] = {
-    "gelu": _gelu,
-    "gelu_tanh": _gelu_tanh,
-    "relu": _relu,
-    "tanh": np.tanh,
-}
+    def relu(self, x: Floats) -> Floats:
+        """Return max(x, 0)."""
+        return np.maximum(x, 0.0)

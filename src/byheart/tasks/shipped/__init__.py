@@ -1,12 +1,11 @@
-"""Texts that come with Byheart, so that an experiment reads the same everywhere.
+"""Texts that come with Byheart, so that experiments use the same texts everywhere.
 
 ``docstrings.txt``: the first ten word-punctuation tokens of documentation strings of the standard library of CPython
-3.11.7, different ones, in the order of :func:`library_docstrings`; a line each, tokens with
-blanks between them. They are the work of the authors of Python, under the PSF licence: ``LICENSE`` beside it.
+3.11.7, different ones, in the order of :func:`library_docstrings`, one per line, tokens separated by blanks. They are
+the work of the authors of Python, under the PSF licence: see ``LICENSE`` in this folder.
 
-Documentation strings of Python's standard library: texts that every machine with Python has.
-
-Modules are parsed, never imported. The same interpreter gives the same texts; another version of Python gives others.
+:func:`library_docstrings` reads the documentation strings of Python's standard library on this machine. Modules are
+parsed, never imported. The same interpreter gives the same texts; another version of Python gives others.
 """
 
 import ast
@@ -18,7 +17,7 @@ from pathlib import Path
 
 
 def docstrings() -> tuple[str, ...]:
-    """The beginnings of 1,100 documentation strings.
+    """Return the beginnings of 1,100 documentation strings.
 
     >>> len(docstrings()), docstrings()[0]
     (1100, 'Record of phased - in incompatible language changes . Each')
@@ -32,7 +31,7 @@ _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def library_docstrings(folder: Path | None = None) -> Iterator[list[str]]:
-    """The documentation strings of each module of the standard library (or of ``folder``) that has any, by path.
+    """Yield the documentation strings of each module of the standard library (or of ``folder``) with any, by path.
 
     >>> next(library_docstrings())[0].splitlines()[0][:22]
     'Record of phased-in in'
@@ -44,9 +43,9 @@ def library_docstrings(folder: Path | None = None) -> Iterator[list[str]]:
 
 
 def _docstrings_in(source: bytes) -> list[str]:
-    """The documentation strings of a module, its classes and functions, in the order in which they stand there.
+    r"""Return the documentation strings of a module, its classes and functions, in source order.
 
-    >>> _docstrings_in(b'def f():\\n    "second"\\nclass A:\\n    "third"\\n')
+    >>> _docstrings_in(b'def f():\n    "second"\nclass A:\n    "third"\n')
     ['second', 'third']
     """
     with warnings.catch_warnings():

@@ -11,9 +11,13 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byheart.certificates.features import enclose_features
+from byheart.constructions.mahdavi_2024 import residual
 from byheart.errors import BadInput
-from byheart.networks.softmax import SoftmaxNetwork, balls, evaluate
-from byheart.networks.softmax.balls import enclose, enclose_features, matrix, precision, residual, softmax
+from byheart.networks.balls import matrix, precision, softmax
+from byheart.networks.softmax import SoftmaxNetwork, evaluate
+from byheart.networks.trained import enclose as module
+from byheart.networks.trained.enclose import enclose
 from byheart.tasks import QueryTargets
 
 from .small import KINDS, drawn, one_head
@@ -71,7 +75,8 @@ def contains(ball: Any, value: Decimal) -> bool:
 
 
 def all_rows(network: SoftmaxNetwork, inputs: Any, bits: int) -> list[list[Any]]:
-    return [row for rows in enclose(network, inputs, bits=bits) for row in rows]
+    rows = dict(enclose(network, inputs, bits=bits))
+    return [rows[example] for example in range(len(inputs[0]))]
 
 
 def is_enclosed(network: SoftmaxNetwork, inputs: Any, bits: int) -> float:
@@ -162,7 +167,7 @@ def test_the_middle_is_what_float64_says(kind: str) -> None:
 
 
 def test_a_skip_connection_on_queries_is_refused() -> None:
-    tensors = drawn("own")[0].weights() | {"W_O": np.ones((2, 3, 4))}
+    tensors = drawn("own")[0].by_name() | {"W_O": np.ones((2, 3, 4))}
     with pytest.raises(BadInput, match="skip is for token ids"):
         SoftmaxNetwork(**tensors, skip=True)
 
@@ -174,20 +179,18 @@ def test_a_skip_connection_on_queries_is_refused() -> None:
 def test_chunks_do_not_change_balls(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     network, inputs = drawn(kind, examples=11)
     whole = all_rows(network, inputs, 96)
-    monkeypatch.setattr(balls, "CHUNK", 4)
-    parts = list(enclose(network, inputs, bits=96))
-    assert [len(part) for part in parts] == [4, 4, 3]
-    for before, after in zip(whole, [row for part in parts for row in part], strict=True):
-        for one, other in zip(before, after, strict=True):
-            assert (fraction(one.mid()), fraction(one.rad())) == (fraction(other.mid()), fraction(other.rad()))
+    monkeypatch.setattr(module, "MAX_BALLS", 1)
+    for before, after in zip(whole, all_rows(network, inputs, 96), strict=True):
+        assert all(one.overlaps(other) for one, other in zip(before, after, strict=True))
 
 
-def test_progress_is_reported_after_every_chunk() -> None:
-    network, inputs = drawn("own", examples=balls.CHUNK + 3)
+def test_progress_is_reported_after_every_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An example takes 4 · 5 balls: a query and three vectors of the width."""
+    network, inputs = drawn("own", examples=7)
+    monkeypatch.setattr(module, "MAX_BALLS", 4 * 4 * network.width)
     heard: list[tuple[int, int]] = []
-    sizes = [len(rows) for rows in enclose(network, inputs, bits=64, report=lambda *done: heard.append(done))]
-    assert sizes == [balls.CHUNK, 3]
-    assert heard == [(balls.CHUNK, balls.CHUNK + 3), (balls.CHUNK + 3, balls.CHUNK + 3)]
+    assert len(list(enclose(network, inputs, bits=64, report=lambda *done: heard.append(done)))) == 7
+    assert heard == [(4, 7), (7, 7)]
 
 
 def test_inputs_are_checked() -> None:
@@ -195,7 +198,7 @@ def test_inputs_are_checked() -> None:
     with pytest.raises(BadInput, match="the network reads token ids; the task has contexts and queries"):
         next(enclose(network, inputs, bits=64))
     with pytest.raises(BadInput, match="the network reads token ids; the task has contexts and queries"):
-        enclose_features(network, inputs, bits=64)
+        enclose_features(network, inputs, bits=64, by_weights=False)
 
 
 # Precision
@@ -228,15 +231,15 @@ def test_precision_is_put_back_after_an_error() -> None:
 
 def test_between_two_chunks_the_precision_is_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A generator that is left half-way must not leave its precision behind."""
-    monkeypatch.setattr(balls, "CHUNK", 2)
+    monkeypatch.setattr(module, "MAX_BALLS", 1)
     network, inputs = drawn("own")
     before = ctx.prec
     steps = enclose(network, inputs, bits=before + 100)
-    [[ball], _] = next(steps)
+    _, [ball] = next(steps)
     assert ctx.prec == before
     ctx.prec = before + 7
     try:
-        [[later], _] = next(steps)
+        _, [later] = next(steps)
         assert ctx.prec == before + 7
     finally:
         ctx.prec = before
@@ -259,7 +262,7 @@ def test_matrix_is_exact() -> None:
 def test_features_of_a_shared_context_are_the_weights() -> None:
     """All n weights of the first head, and all but the last of the other: 2·(3 − 1) + 1 columns."""
     network, (contexts, queries) = drawn("shared", examples=7)
-    found = enclose_features(network, (contexts, queries), bits=128, averages=False).table()
+    found = enclose_features(network, (contexts, queries), bits=128, by_weights=True).table()
     assert [len(row) for row in found] == [5] * 7
     for example, row in enumerate(found):
         with localcontext(DIGITS):
@@ -272,7 +275,7 @@ def test_features_of_a_shared_context_are_the_weights() -> None:
 def test_features_of_contexts_of_their_own_are_the_averages() -> None:
     """H·d = 8 columns, which the values of all heads, below each other, turn into the outputs."""
     network, inputs = drawn("own", examples=7)
-    found = enclose_features(network, inputs, bits=64)
+    found = enclose_features(network, inputs, bits=64, by_weights=False)
     middle = np.array([[float(x) for x in row] for row in found.table()])
     scores = np.einsum("tnd,hdk,hek,te->thn", inputs[0], network.W_K, network.W_Q, inputs[1])
     weights = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
@@ -285,21 +288,12 @@ def test_features_of_contexts_of_their_own_are_the_averages() -> None:
 def test_features_of_a_shared_context_span_the_outputs() -> None:
     """Some values turn the H(n − 1) + 1 = 5 columns into the outputs of all 12 examples."""
     network, inputs = drawn("shared", examples=12)
-    middle = np.array([[float(x) for x in row] for row in enclose_features(network, inputs, bits=64).table()])
+    features = enclose_features(network, inputs, bits=64, by_weights=False)
+    middle = np.array([[float(x) for x in row] for row in features.table()])
     wanted = evaluate(network, inputs)
     values = np.linalg.lstsq(middle, wanted, rcond=None)[0]
     assert np.allclose(middle @ values, wanted, rtol=1e-9, atol=1e-10)
     assert np.linalg.matrix_rank(middle) == 5
-
-
-def test_chunks_do_not_change_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in ("shared", "own"):
-        network, inputs = drawn(kind, examples=11)
-        monkeypatch.setattr(balls, "CHUNK", 64)
-        whole = enclose_features(network, inputs, bits=96).entries()
-        monkeypatch.setattr(balls, "CHUNK", 4)
-        parts = enclose_features(network, inputs, bits=96).entries()
-        assert [fraction(x.mid()) for x in whole] == [fraction(x.mid()) for x in parts]
 
 
 def test_a_shared_context_and_copies_of_it_give_the_same_outputs() -> None:

@@ -7,8 +7,10 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.papers.built import built
-from byheart.report.lab.held import MemorizedCount, draw_held, held_of, spoken_of
-from byheart.report.lab.shipped import shown
+from byheart.papers.dana_2025.dana_figures import held_figure
+from byheart.papers.dana_2025.held import MemorizedCount, held_of, quoted
+from byheart.papers.pages import results_page
+from byheart.report.drawing import draw
 
 
 def row(heads: int = 2, **more: Any) -> dict[str, Any]:
@@ -36,12 +38,12 @@ def test_what_is_proved_is_spoken_of_and_not_what_was_measured() -> None:
 
 
 def test_twenty_heads_are_spoken_of_or_the_most() -> None:
-    assert spoken_of(held_of([row(31), row(20), row(1)])).heads == 20
-    assert spoken_of(held_of([row(7), row(1)])).heads == 7
+    assert quoted(held_of([row(31), row(20), row(1)])).heads == 20
+    assert quoted(held_of([row(7), row(1)])).heads == 7
 
 
 def test_the_picture(tmp_path: Path) -> None:
-    draw_held([row(9), row(2), row(1)], tmp_path / "held.svg")
+    draw(held_figure([row(9), row(2), row(1)]), tmp_path / "held.svg")
     text = (tmp_path / "held.svg").read_text()
     for said in (
         "ω = 4, d = 3, d_h = 2",
@@ -56,23 +58,23 @@ def test_what_counting_does_not_allow_is_not_said(tmp_path: Path) -> None:
     """A parameter has 16 answers of 2 bits each: that is all of them; of 17 it is not."""
     vocab = {"vocab": 4, "parameters": 1}
     for examples, allows in ((16, True), (17, False)):
-        draw_held([row(examples=examples, **vocab)], tmp_path / "held.svg")
+        draw(held_figure([row(examples=examples, **vocab)]), tmp_path / "held.svg")
         assert ("counting allows 16 or more" in (tmp_path / "held.svg").read_text()) is allows
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_what_is_refused() -> None:
     with pytest.raises(BadInput, match="no rows"):
         held_of([])
     with pytest.raises(BadInput, match="the table has no right"):
         held_of([{name: value for name, value in row().items() if name != "right"}])
     with pytest.raises(BadInput, match=r"head_dim is \[2, 3\] in this table; expected one value"):
-        draw_held([row(), row(heads=3, head_dim=3)], tmp_path / "held.png")
+        held_figure([row(), row(heads=3, head_dim=3)])
 
 
 def test_the_paper_s_page_has_it() -> None:
-    page, table = shown("dana-2025"), held_of(built("held"))
-    assert "held" in [drawing.name for drawing in page.drawings]
-    assert MemorizedCount.in_words(spoken_of(table)) in page.lead.findings
+    page, table = results_page("dana-2025"), held_of(built("held"))
+    assert "held" in [available.name for available in page.figures]
+    assert MemorizedCount.in_words(quoted(table)) in page.lead.findings
     assert [held.cells() for held in table] in [one.rows for one in page.tables]
 
 

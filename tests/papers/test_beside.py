@@ -8,9 +8,9 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.papers.built import built
+from byheart.papers.capacity import beside
+from byheart.papers.capacity.beside import COMPILED, NETWORKS, Labels, build_beside, labels_of, shipped_beside
 from byheart.papers.capacity.ladder import Rung, _member, experiment
-from byheart.report.lab import beside
-from byheart.report.lab.beside import COMPILED, NETWORKS, Labels, build_beside, labels_of, shipped_beside
 
 FEW = Labels(examples=12, length=3, vocab=5, labels=4)
 

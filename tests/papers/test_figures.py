@@ -1,6 +1,6 @@
 """Every figure of the lab from a table of three rows, and what must be said in it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -8,26 +8,32 @@ from xml.etree import ElementTree
 import pytest
 
 from byheart.errors import BadInput
-from byheart.papers.madden_2024.widths import widths
-from byheart.report.lab import (
-    draw_against_mlp,
-    draw_capacity,
-    draw_dims,
-    draw_head_dims,
-    draw_heads,
-    draw_madden,
-    draw_mahdavi,
-    draw_saturation_counts,
-    draw_settings,
-    draw_slopes,
-    draw_tuning,
-    figures_of,
-    tables_of,
+from byheart.exhibits import RAMP, Axis, EndLabel, Figure, Panel, colours
+from byheart.papers.capacity.beside import Beside
+from byheart.papers.capacity.capacity_figures import capacity_figure, tuning_figure
+from byheart.papers.curves import Series, runs_in_words, series
+from byheart.papers.dana_2025.dana_figures import (
+    dims_figure,
+    head_dims_figure,
+    heads_figure,
+    mlp_figure,
+    slopes_figure,
 )
-from byheart.report.lab.beside import Beside
-from byheart.report.lab.series import RAMP, Series, colours, draw_measured, name_ends, runs, series
-from byheart.report.lab.slopes import slopes_of
-from byheart.report.style import canvas
+from byheart.papers.dana_2025.slopes import slopes_of
+from byheart.papers.madden_2024.madden_figures import loss_figure, settings_figure
+from byheart.papers.madden_2024.widths import widths
+from byheart.papers.mahdavi_2024.mahdavi_figures import saturation_figure, sweep_figure
+from byheart.papers.pages import figures_of, tables_of
+from byheart.report.drawing import draw
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The pictures that are drawn, instead of their files."""
+    pictures: list[Any] = []
+    monkeypatch.setattr("byheart.report.drawing.save_picture", lambda picture, _: pictures.append(picture))
+    return pictures
+
 
 Row = dict[str, Any]
 TIMES = ((50, 1.2), (100, 1.5), (200, 1.6))
@@ -64,30 +70,35 @@ def rung(parameters: int, demand: float, bits: float, seed: int = 0) -> Row:
     return {"parameters": parameters, "demand": demand, "bits_per_parameter": bits, **sizes}
 
 
-DRAWN: dict[str, Callable[[Path], None]] = {
-    "heads": lambda path: draw_heads([dana(heads=H) for H in (1, 6, 11)], path),
-    "head dims": lambda path: draw_head_dims([dana(head_dim=d) for d in (1, 2, 3)], path),
-    "dims": lambda path: draw_dims([dana(d, head_dim=10) for d in (5, 6, 7)], path),
-    "slopes": lambda path: draw_slopes([dana(heads=H) for H in (1, 6, 11)], path),
-    "against MLP": lambda path: draw_against_mlp([dana(), dana(heads=1), dana(heads=1, hidden=20)], path),
-    "accuracy": lambda path: draw_mahdavi([mahdavi(heads=H) for H in (1, 5, 10)], path, "heads"),
-    "error": lambda path: draw_mahdavi([mahdavi("targets", length=n) for n in (1, 5, 10)], path, "length"),
-    "saturation": lambda path: draw_saturation_counts(
-        [mahdavi(heads=2, examples=9, seed=s, examples_by_saturated_heads=f"{s} {4 - s} 5") for s in range(3)], path
+MADE: dict[str, Callable[[], Figure]] = {
+    "heads": lambda: heads_figure([dana(heads=H) for H in (1, 6, 11)]),
+    "head dims": lambda: head_dims_figure([dana(head_dim=d) for d in (1, 2, 3)]),
+    "dims": lambda: dims_figure([dana(d, head_dim=10) for d in (5, 6, 7)]),
+    "slopes": lambda: slopes_figure([dana(heads=H) for H in (1, 6, 11)]),
+    "against MLP": lambda: mlp_figure([dana(), dana(heads=1), dana(heads=1, hidden=20)]),
+    "accuracy": lambda: sweep_figure([mahdavi(heads=H) for H in (1, 5, 10)], "heads"),
+    "error": lambda: sweep_figure([mahdavi("targets", length=n) for n in (1, 5, 10)], "length"),
+    "saturation": lambda: saturation_figure(
+        [mahdavi(heads=2, examples=9, seed=s, examples_by_saturated_heads=f"{s} {4 - s} 5") for s in range(3)]
     ),
-    "loss gap": lambda path: draw_madden([madden(4, 0.5), madden(8, 0.05), madden(16, 0.005)], path),
-    "settings": lambda path: draw_settings(
-        [grid_of_madden(frozen=False), [madden(m, 0.5, n, frozen=True) for n in (100, 200) for m in (4, 8)]], path
+    "loss gap": lambda: loss_figure([madden(4, 0.5), madden(8, 0.05), madden(16, 0.005)]),
+    "settings": lambda: settings_figure(
+        [grid_of_madden(frozen=False), [madden(m, 0.5, n, frozen=True) for n in (100, 200) for m in (4, 8)]]
     ),
-    "capacity": lambda path: draw_capacity([rung(1000, 2, b, s) for s, b in enumerate((1, 1.1, 1.3))], path),
+    "capacity": lambda: capacity_figure([rung(1000, 2, b, s) for s, b in enumerate((1, 1.1, 1.3))]),
 }
 
 
+def text_of(figure: Figure, folder: Path) -> str:
+    draw(figure, folder / "p.svg")
+    return (folder / "p.svg").read_text()
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", MADE)
 def test_three_rows_make_a_picture(tmp_path: Path, name: str) -> None:
-    DRAWN[name](tmp_path / "p.png")
-    DRAWN[name](tmp_path / "p.svg")
+    draw(MADE[name](), tmp_path / "p.png")
+    draw(MADE[name](), tmp_path / "p.svg")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert (tmp_path / "p.png").stat().st_size > 10_000
     assert ElementTree.parse(tmp_path / "p.svg").getroot().tag.endswith("svg")
@@ -108,45 +119,38 @@ def test_three_rows_make_a_picture(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_kinds_of_numbers_and_their_spread_are_said(tmp_path: Path, name: str, said: tuple[str, ...]) -> None:
-    DRAWN[name](tmp_path / "p.svg")
-    text = (tmp_path / "p.svg").read_text()
+    text = text_of(MADE[name](), tmp_path)
     for words in said:
         assert words in text
 
 
 def test_published_numbers_are_drawn_only_beside_what_they_are_about(tmp_path: Path) -> None:
     for change in ({"vocab": 70}, {"layers": 3}, {"head_dim": 5}):
-        draw_heads([dana(heads=H, **change) for H in (1, 6)], tmp_path / "p.svg")
-        assert "published" not in (tmp_path / "p.svg").read_text()
+        assert "published" not in text_of(heads_figure([dana(heads=H, **change) for H in (1, 6)]), tmp_path)
     for dim, said in ((12, False), (10, True)):
-        draw_head_dims([dana(dim, head_dim=d, experiment="2") for d in (1, 2)], tmp_path / "p.svg")
-        assert ("published" in (tmp_path / "p.svg").read_text()) == said
+        figure = head_dims_figure([dana(dim, head_dim=d, experiment="2") for d in (1, 2)])
+        assert ("published" in text_of(figure, tmp_path)) == said
 
 
 def test_bounds_that_there_are_none_of_are_not_promised(tmp_path: Path) -> None:
     rows = [dana(heads=H, layers=3, lower_bound=None, previous_bound=None) for H in (1, 6)]
-    draw_heads(rows, tmp_path / "p.svg")
-    assert "proved" not in (tmp_path / "p.svg").read_text()
+    assert "proved" not in text_of(heads_figure(rows), tmp_path)
 
 
 def test_built_networks_are_drawn_only_beside_those_of_their_sizes(tmp_path: Path) -> None:
-    draw_heads([dana(heads=H) for H in (1, 6)], tmp_path / "p.svg")
-    assert "built by dana-2025, and certified" in (tmp_path / "p.svg").read_text()
+    assert "built by dana-2025, and certified" in text_of(heads_figure([dana(heads=H) for H in (1, 6)]), tmp_path)
     for change in ({"vocab": 70}, {"layers": 3}, {"hidden": 20}, {"head_dim": 5}):
-        draw_heads([dana(heads=H, **change) for H in (1, 6)], tmp_path / "p.svg")
-        assert "and certified" not in (tmp_path / "p.svg").read_text()
+        assert "and certified" not in text_of(heads_figure([dana(heads=H, **change) for H in (1, 6)]), tmp_path)
 
 
 def test_of_many_dimensions_three_have_their_bounds_drawn_and_it_is_said(tmp_path: Path) -> None:
-    draw_heads([dana(d, H) for d in range(3, 14) for H in (1, 6)], tmp_path / "p.svg")
-    assert "(for d = 3, 8, 13)" in (tmp_path / "p.svg").read_text()
+    figure = heads_figure([dana(d, H) for d in range(3, 14) for H in (1, 6)])
+    assert "(for d = 3, 8, 13)" in text_of(figure, tmp_path)
 
 
 def test_the_title_says_what_the_heads_dimension_is(tmp_path: Path) -> None:
-    draw_heads([dana(heads=H) for H in (1, 6)], tmp_path / "p.svg")
-    assert "d_h = d, ω = 50" in (tmp_path / "p.svg").read_text()
-    draw_heads([dana(2, H, head_dim=5) for H in (1, 6)], tmp_path / "p.svg")
-    assert "d_h = 5" in (tmp_path / "p.svg").read_text()
+    assert "d_h = d, ω = 50" in text_of(heads_figure([dana(heads=H) for H in (1, 6)]), tmp_path)
+    assert "d_h = 5" in text_of(heads_figure([dana(2, H, head_dim=5) for H in (1, 6)]), tmp_path)
 
 
 def test_repetitions_are_means_with_deviations() -> None:
@@ -155,28 +159,27 @@ def test_repetitions_are_means_with_deviations() -> None:
     assert first.means == [pytest.approx(0.3)]
     assert first.deviations == [pytest.approx(0.02**0.5)]
     assert (second.means, second.deviations, second.runs) == ([0.5], [0.0], [1])
-    assert runs([first, second]) == "mean ± s.d. of 1 to 2 runs"
-    assert runs([Series(None, [1], [0], [0], [1])]) == "single runs"
+    assert runs_in_words([first, second]) == "mean ± s.d. of 1 to 2 runs"
+    assert runs_in_words([Series(None, [1], [0], [0], [1])]) == "single runs"
 
 
 @pytest.mark.parametrize(("scale", "ends"), [("log", [1.0, 3.0]), ("linear", [-1.0, 3.0])])
-def test_bars_on_logarithmic_axes_do_not_reach_zero(scale: str, ends: list[float], tmp_path: Path) -> None:
-    _, (axes,) = canvas(tmp_path / "p.png")
-    axes.set(yscale=scale)
-    draw_measured(axes, Series(None, [1.0], [1.0], [2.0], [2]), "#000000")
+def test_bars_on_logarithmic_axes_do_not_reach_zero(
+    scale: str, ends: list[float], tmp_path: Path, drawn: list[Any]
+) -> None:
+    curve = Series(None, [1.0], [1.0], [2.0], [2]).drawn("#000000")
+    draw(Figure([Panel(Axis(), Axis(scale=scale), [curve])]), tmp_path / "p.svg")
+    [picture] = drawn
+    [axes] = picture.axes
     (bar,) = axes.collections[0].get_segments()
     assert bar[:, 1].tolist() == ends
 
 
-def test_where_curves_end_together_the_higher_one_is_named_above(tmp_path: Path) -> None:
-    _, (axes,) = canvas(tmp_path / "p.png")
-    axes.set(ylim=(0, 1))
-    curves = [Series(N, [1, 2, 3], means, [0] * 3, [1] * 3) for N, means in ((1, [0.5, 1, 1]), (2, [0.2, 0.5, 1]))]
-    for given in (curves, curves[::-1]):
-        for text in [*axes.texts]:
-            text.remove()
-        name_ends(axes, given, [str(curve.key) for curve in given], ["k", "k"])
-        heights = {text.get_text(): text.xy[1] for text in axes.texts}
+def test_where_curves_end_together_the_higher_one_is_named_above(tmp_path: Path, drawn: list[Any]) -> None:
+    names = [EndLabel("1", [0.5, 1, 1], "k"), EndLabel("2", [0.2, 0.5, 1], "k")]
+    for ordered in (names, names[::-1]):
+        draw(Figure([Panel(Axis(), Axis(limits=(0, 1)), names=ordered)]), tmp_path / "p.svg")
+        heights = {text.get_text(): text.xy[1] for text in drawn[-1].axes[0].texts}
         assert heights["1"] > heights["2"]
 
 
@@ -201,44 +204,35 @@ def test_the_least_m_is_that_of_every_run_and_may_be_missing(tmp_path: Path) -> 
     rows = [madden(4, 0.5), madden(8, 0.005), madden(8, 0.02), madden(16, 0.009), madden(4, 0.2, 200)]
     rows += [madden(16, None, 200)]
     assert [(one.stories, one.least, one.told) for one in widths(rows)] == [(100, 16, "16"), (200, None, "> 16")]
-    draw_madden(rows, tmp_path / "p.svg")
-    assert "more than 16" in (tmp_path / "p.svg").read_text()
+    assert "more than 16" in text_of(loss_figure(rows), tmp_path)
 
 
 def test_what_is_built_stands_beside_the_ladder(tmp_path: Path) -> None:
     rows = [rung(P, d, 0.8 * d) for P in (1000, 2000) for d in (1, 2)]
     built = [Beside("reciting", 500, 2000, 5.0, 32), Beside("reciting", 900, 3000, 7.0, 32)]
-    draw_capacity(rows, tmp_path / "p.svg", [*built, Beside("folding", 900, 300, 70.0, 512)])
-    text = (tmp_path / "p.svg").read_text()
+    text = text_of(capacity_figure(rows, [*built, Beside("folding", 900, 300, 70.0, 512)]), tmp_path)
     assert "built, every answer checked: reciting" in text
     assert "reciting, weights" not in text, "floats have 32 bits"
     assert "built, every answer checked: folding, weights up to 512" in text
-    draw_capacity([rung(1000, 1, -0.2)], tmp_path / "p.svg")  # nothing held: no logarithms of it
+    draw(capacity_figure([rung(1000, 1, -0.2)]), tmp_path / "p.svg")  # nothing held: no logarithms of it
 
 
-def test_an_interval_does_not_stretch_the_axis_below_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interval_does_not_stretch_the_axis_below_nothing(tmp_path: Path, drawn: list[Any]) -> None:
     """Of three seeds one fails: the interval over seeds reaches below 0, bits do not."""
-    lowest: list[float] = []
-    monkeypatch.setattr(
-        "byheart.report.lab.capacity.save_picture",
-        lambda picture, _: lowest.append(picture.axes[0].get_ylim()[0]),
-    )
-    draw_capacity([rung(1000, 8, bits, seed) for seed, bits in enumerate((1.2, 0.1, 0.1))], tmp_path / "p.svg")
-    draw_capacity([rung(1000, 8, -0.2)], tmp_path / "p.svg")
+    held = [rung(1000, 8, bits, seed) for seed, bits in enumerate((1.2, 0.1, 0.1))]
+    draw(capacity_figure(held), tmp_path / "p.svg")
+    draw(capacity_figure([rung(1000, 8, -0.2)]), tmp_path / "p.svg")
     grid = [rung(1000, 2, bits, seed) | {"steps": n} for n in (1, 2, 4) for seed, bits in enumerate((0.1, 0.1, 1.2))]
-    draw_tuning([*grid, rung(2000, 2, 0.5) | {"steps": 2}], tmp_path / "p.svg")
+    draw(tuning_figure([*grid, rung(2000, 2, 0.5) | {"steps": 2}]), tmp_path / "p.svg")
+    lowest = [picture.axes[0].get_ylim()[0] for picture in drawn]
     assert lowest[0] == lowest[2] == 0
     assert lowest[1] < -0.2
 
 
-def test_heads_and_dimensions_have_whole_ticks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks: list[float] = []
-    monkeypatch.setattr(
-        "byheart.report.lab.mahdavi.save_picture",
-        lambda picture, _: ticks.extend(picture.axes[0].get_xticks()),
-    )
-    draw_mahdavi([mahdavi(heads=H) for H in (1, 5, 9, 13, 17, 21)], tmp_path / "p.svg", "heads")
-    assert ticks
+def test_heads_and_dimensions_have_whole_ticks(tmp_path: Path, drawn: list[Any]) -> None:
+    draw(sweep_figure([mahdavi(heads=H) for H in (1, 5, 9, 13, 17, 21)], "heads"), tmp_path / "p.svg")
+    ticks: Sequence[float] = drawn[0].axes[0].get_xticks()
+    assert len(ticks) > 1
     assert all(tick == int(tick) for tick in ticks)
 
 
@@ -246,19 +240,18 @@ def test_points_at_the_edge_are_hollow_and_named(tmp_path: Path) -> None:
     """Most is held at demand 4 of 2, 4 and 8: full. With 8 left out it may be more."""
     rows = [rung(1000, demand, bits, seed) for demand, bits in ((2, 1.4), (4, 1.6), (8, 1.5)) for seed in (0, 1)]
     for some, said in ((rows, False), (rows[:4], True)):
-        draw_capacity(some, tmp_path / "p.svg")
-        assert ("hollow: most was held where most was asked for" in (tmp_path / "p.svg").read_text()) == said
+        text = text_of(capacity_figure(some), tmp_path)
+        assert ("hollow: most was held where most was asked for" in text) == said
 
 
 def test_tuning_is_drawn_where_three_were_tried(tmp_path: Path) -> None:
     longer = [rung(1000, 2, bits, seed) | {"steps": steps} for steps, bits in TIMES for seed in (0, 1)]
-    draw_tuning([*longer, rung(2000, 2, 1.4)], tmp_path / "p.svg")
-    text = (tmp_path / "p.svg").read_text()
+    text = text_of(tuning_figure([*longer, rung(2000, 2, 1.4)]), tmp_path)
     for words in ("The last steps bring +0.10", "how all sizes of the ladder were", "over 2 seeds"):
         assert words in text
     assert "learning rate" not in text, "one was tried"
     with pytest.raises(BadInput, match="no size was trained with three learning rates"):
-        draw_tuning(longer[:4], tmp_path / "p.svg")
+        tuning_figure(longer[:4])
 
 
 @pytest.mark.parametrize(
@@ -336,17 +329,17 @@ def test_smallest_widths_and_ladders_are_tables_too() -> None:
 
 def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no rows"):
-        draw_heads([], tmp_path / "p.png")
+        heads_figure([])
     with pytest.raises(BadInput, match="no last_accuracy"):
-        draw_heads([{"model_dim": 1, "heads": 1, "accuracy": 1.0, "vocab": 5}], tmp_path / "p.png")
+        heads_figure([{"model_dim": 1, "heads": 1, "accuracy": 1.0, "vocab": 5}])
     with pytest.raises(BadInput, match="vocab is"):
-        draw_heads([dana(), dana(vocab=70)], tmp_path / "p.png")
+        heads_figure([dana(), dana(vocab=70)])
     with pytest.raises(BadInput, match="along is 'depth'"):
-        draw_mahdavi([mahdavi()], tmp_path / "p.png", "depth")
+        sweep_figure([mahdavi()], "depth")
     with pytest.raises(BadInput, match=r"p\.txt"):
-        draw_heads([dana()], tmp_path / "p.txt")
+        draw(heads_figure([dana()]), tmp_path / "p.txt")
     with pytest.raises(BadInput, match="folder does not exist"):
-        draw_heads([dana()], tmp_path / "missing" / "p.png")
+        draw(heads_figure([dana()]), tmp_path / "missing" / "p.png")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -367,9 +360,9 @@ def test_rows_of_other_kinds_are_not_drawn(name: str) -> None:
 
 
 @pytest.mark.parametrize("measured", [{}, {"accuracy": None, "last_accuracy": None}])
-def test_rows_without_a_measurement_are_not_drawn(measured: dict[str, None], tmp_path: Path) -> None:
+def test_rows_without_a_measurement_are_not_drawn(measured: dict[str, None]) -> None:
     sizes = [{"model_dim": d, "head_dim": d, "heads": H, "vocab": 50} for d in (2, 3, 4) for H in (1, 2, 3)]
     rows = [row | measured | {"lower_bound": 0.1, "previous_bound": 0.1} for row in sizes]
     for drawing in figures_of("dana-2025-1", rows):
         with pytest.raises(BadInput, match="no accuracy, last_accuracy" if not measured else "no row has a number"):
-            drawing.draw(tmp_path / "drawn.png")
+            drawing.make()

@@ -1,5 +1,6 @@
 """Pages about what comes with Byheart: every experiment has one, and every paper."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,26 +8,26 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.papers import results
+from byheart.papers.capacity.beside import NETWORKS
 from byheart.papers.capacity.ladder import Rung
 from byheart.papers.experiments import EXPERIMENTS
 from byheart.papers.mahdavi_2024.mahdavi_experiments import EXPERIMENTS as MAHDAVI_2024
+from byheart.papers.mahdavi_2024.mahdavi_figures import GridPanel, grid_figure
+from byheart.papers.pages import absent, findings_of, lead_of, names, results_page, tables_of
 from byheart.papers.results import Presence
-from byheart.report.lab import findings_of, tables_of
-from byheart.report.lab.beside import NETWORKS
-from byheart.report.lab.mahdavi import GridPanel, draw_blocks
-from byheart.report.lab.shipped import absent, lead_of, names, shown
+from byheart.report.drawing import draw
 from byheart.report.page import picture_of
 
-from .test_lab_figures import dana, grid_of_madden, madden, mahdavi, rung
+from .test_figures import dana, grid_of_madden, madden, mahdavi, rung
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_page_says_what_came_out_and_has_figures_and_numbers(name: str) -> None:
-    page = shown(name)
+    page = results_page(name)
     assert page.lead.paper
     assert page.lead.question.endswith("?")
     assert page.lead.findings
-    assert page.drawings
+    assert page.figures
     assert page.tables
     assert page.about["models"] > 0
 
@@ -34,13 +35,13 @@ def test_every_page_says_what_came_out_and_has_figures_and_numbers(name: str) ->
 def test_all_results_are_in_some_page() -> None:
     assert set(results.names()) < set(names())
     with pytest.raises(BadInput, match="no results of 'mahdavi-2025' come with Byheart; did you mean 'mahdavi-2024'"):
-        shown("mahdavi-2025")
+        results_page("mahdavi-2025")
 
 
 @pytest.mark.parametrize("name", ["dana-2025-5-mlp", "dana-2025-5-larger", "dana-2025-5-deeper"])
 def test_heads_and_mlp_stand_in_one_figure_as_in_the_paper(name: str, tmp_path: Path) -> None:
-    (drawing,) = shown(name).drawings
-    drawing.draw(tmp_path / "p.svg")
+    (available,) = results_page(name).figures
+    draw(available.make(), tmp_path / "p.svg")
     text = (tmp_path / "p.svg").read_text()
     assert "attention: more heads" in text
     assert "one head and an MLP: wider" in text
@@ -50,8 +51,8 @@ def test_heads_and_mlp_stand_in_one_figure_as_in_the_paper(name: str, tmp_path: 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_every_figure_is_drawn(name: str) -> None:
-    for drawing in shown(name).drawings:
-        picture = picture_of(drawing.draw, drawing.caption)
+    for available in results_page(name).figures:
+        picture = picture_of(partial(draw, available.make()), available.caption)
         assert "</svg>" in picture.wide
         assert "</svg>" in picture.narrow
 
@@ -61,15 +62,15 @@ def test_maddens_paper_has_a_page_once_its_results_are_there(monkeypatch: pytest
     monkeypatch.setattr(results, "names", lambda: [*made])
     monkeypatch.setattr(results, "table", lambda name: made[name])
     assert names() == ["madden-2024", *made]
-    page = shown("madden-2024")
-    assert [drawing.name for drawing in page.drawings] == ["settings", "frozen-loss-gap", "trained-loss-gap"]
+    page = results_page("madden-2024")
+    assert [available.name for available in page.figures] == ["settings", "frozen-loss-gap", "trained-loss-gap"]
     *settings, presence = [table.title.split(":")[0] for table in page.tables]
     assert settings == ["frozen", "frozen", "trained", "trained"]
     assert presence == "How much of each experiment comes with Byheart"
     assert page.about["models"] == 24
     monkeypatch.setattr(results, "names", lambda: ["dana-2025-1"])
     with pytest.raises(BadInput, match="no results of 'madden-2024' come with Byheart"):
-        shown("madden-2024")
+        results_page("madden-2024")
 
 
 def test_blocks_stand_in_their_places_and_say_what_is_missing(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_blocks_stand_in_their_places_and_say_what_is_missing(tmp_path: Path) ->
         GridPanel(random, [], Presence(0, 12, 0, 6)),
         GridPanel(dims, dims, Presence(2, 18, 1, 6, ("examples 4,000",))),
     ]
-    draw_blocks("Classification", panels, tmp_path / "p.svg")
+    draw(grid_figure("Classification", panels), tmp_path / "p.svg")
     text = (tmp_path / "p.svg").read_text()
     assert text.count('id="axes_') == 3
     assert text.count("no results yet") == 1
@@ -96,12 +97,12 @@ def test_a_block_that_is_dropped_in_appears_on_the_papers_page(monkeypatch: pyte
     found = {name: [vars(c) | {"best_loss": 0.01} for c in MAHDAVI_2024[name]("paper").configs if c.seed < 2]}
     monkeypatch.setattr("byheart.papers.results.names", lambda: [*found])
     monkeypatch.setattr("byheart.papers.results.table", found.__getitem__)
-    page = shown("mahdavi-2024")
+    page = results_page("mahdavi-2024")
     assert page.lead.findings[0].startswith("80 of the 2,052 models of the paper are here; nothing yet of ")
     assert "regression-heads-random" not in page.lead.findings[0]
     (counts,) = [row for row in page.tables[-1].rows if row["experiment"] == name]
     assert (counts["models"], counts["planned"], counts["shipped"]) == (80, 240, "partial")
-    assert [drawing.name for drawing in page.drawings] == ["classification", "regression"]
+    assert [available.name for available in page.figures] == ["classification", "regression"]
 
 
 def measured(config: Any) -> dict[str, Any]:
@@ -133,13 +134,13 @@ def test_a_table_that_is_dropped_in_needs_nothing_else(name: str, some: str, mon
     rows = [measured(config) for config in kept]
     monkeypatch.setattr(results, "names", lambda: [name])
     monkeypatch.setattr(results, "table", {name: rows}.__getitem__)
-    for page in map(shown, names()):
+    for page in map(results_page, names()):
         assert page.lead.findings
-        assert page.drawings
+        assert page.figures
         assert page.tables
     assert name not in absent()
     assert absent()
-    said = shown(name).lead.findings[-1]
+    said = results_page(name).lead.findings[-1]
     assert said.startswith("At the paper's scale here are ") == (some != "all")
     if some == "one seed":
         assert said.endswith(f"{len(kept):,} of {len(configs):,} models (1 of {configs[-1].seed + 1} seeds).")
@@ -149,9 +150,9 @@ def test_the_ladders_page_has_what_is_built_for_the_same_labels(monkeypatch: pyt
     rows = [measured(config) for config in EXPERIMENTS["capacity"]("paper").configs]
     monkeypatch.setattr(results, "names", lambda: ["capacity"])
     monkeypatch.setattr(results, "table", lambda _: rows)
-    page = shown("capacity")
+    page = results_page("capacity")
     assert any("about 3.6 (Morris et al. 2025)" in said for said in page.lead.findings)
-    assert page.lead.findings[-1].startswith("Built for the same labels, every answer checked, bits a parameter: ")
+    assert page.lead.findings[-1].startswith("Built for the same labels, every answer checked, bits per parameter: ")
     (built,) = [table for table in page.tables if table.title.startswith("Networks built for the same labels")]
     assert {row["name"] for row in built.rows} == {*NETWORKS}
 

@@ -1,6 +1,6 @@
 """Enclosures: the true value, by mpmath in the test itself, lies in every ball; and what is shared changes nothing."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import mpmath
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.networks.softmax.balls import precision
+from byheart.networks.balls import precision
 from byheart.networks.trained import (
     Activation,
     AffineMap,
@@ -22,9 +22,11 @@ from byheart.networks.trained import (
     TokenTable,
     TrainedAttention,
     TrainedNetwork,
-    balls,
 )
-from byheart.networks.trained.balls import _Layers, enclose
+from byheart.networks.trained import (
+    enclose as module,
+)
+from byheart.networks.trained.enclose import enclose
 from byheart.networks.trained.evaluate import evaluate
 
 from ...trained_in_plain import outputs
@@ -166,7 +168,7 @@ def test_examples_alone_are_as_among_others(kind: str) -> None:
 def test_chunks_do_not_change_balls(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     network, inputs = drawn(kind, examples=7)
     whole = dict(enclose(network, inputs, bits=96))
-    monkeypatch.setattr(balls, "BALLS", 1)
+    monkeypatch.setattr(module, "MAX_BALLS", 1)
     heard: list[tuple[int, int]] = []
     parts = dict(enclose(network, inputs, bits=96, report=lambda *done: heard.append(done)))
     assert heard == [(i, 7) for i in range(1, 8)]
@@ -177,24 +179,24 @@ def test_chunks_do_not_change_balls(kind: str, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_ways_of_attention_agree(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     network, inputs = drawn(kind, examples=7)
-    by_keys, by_directions = _Layers._by_keys, _Layers._by_directions
-    found = []
-    for way in (by_keys, by_directions):
-        monkeypatch.setattr(_Layers, "_by_keys", way)
-        monkeypatch.setattr(_Layers, "_by_directions", way)
-        found.append(dict(enclose(network, inputs, bits=192)))
-    for i in range(7):
-        assert all(one.overlaps(other) for one, other in zip(found[0][i], found[1][i], strict=True))
-        assert max(float(x.rad()) for x in (*found[0][i], *found[1][i])) < 1e-40
+    attend, results = TrainedAttention.attend, []
+    for keys, values in product((False, True), repeat=2):
+        ways = {"keys": keys, "values": values}
+        monkeypatch.setattr(TrainedAttention, "attend", lambda *args, _ways=ways, **_: attend(*args, **_ways))
+        results.append(dict(enclose(network, inputs, bits=192)))
+    for result in results[1:]:
+        for i in range(7):
+            assert all(one.overlaps(other) for one, other in zip(results[0][i], result[i], strict=True))
+            assert max(float(x.rad()) for x in (*results[0][i], *result[i])) < 1e-40
 
 
 def test_beginnings_are_nodes() -> None:
     """Of 01, 02 and 1 (with what pads): 0, 1, 01 and 02."""
-    nodes = balls._beginnings(np.array([[0, 1], [0, 2], [1, 9]]), np.array([2, 2, 1]))
+    nodes = module._beginnings(np.array([[0, 1], [0, 2], [1, 9]]), np.array([2, 2, 1]))
     assert list(zip(nodes.content.tolist(), nodes.places.tolist(), strict=True)) == [(0, 0), (1, 0), (1, 1), (2, 1)]
     assert nodes.groups == [([0], [0]), ([1], [1]), ([2], [0, 2]), ([3], [0, 3])]
     assert nodes.answers.tolist() == [2, 3, 1]
-    assert nodes.asked == [([1], [1]), ([2], [0, 2]), ([3], [0, 3])]
+    assert nodes.answered == [([1], [1]), ([2], [0, 2]), ([3], [0, 3])]
 
 
 def test_what_would_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

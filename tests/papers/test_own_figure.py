@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from byheart.report.lab import own_figures
+from byheart.papers.own_figure import own_figures
+from byheart.report.drawing import draw
 
 Row = dict[str, Any]
 
@@ -15,7 +16,7 @@ def row(width: int, seed: int = 0, **more: Any) -> Row:
 
 
 def captions(rows: list[Row], settings: list[str]) -> list[str]:
-    return [drawing.caption for drawing in own_figures("own", rows, settings)]
+    return [available.caption for available in own_figures("own", rows, settings)]
 
 
 def test_accuracy_is_drawn_or_else_the_first_metric() -> None:
@@ -37,6 +38,6 @@ def test_where_no_setting_with_numbers_varies_nothing_is_drawn(settings: list[st
 @pytest.mark.slow
 def test_three_rows_make_a_picture(tmp_path: Path) -> None:
     rows = [row(1, kind="a", layers=None), row(2, kind="a", layers=1), row(2, kind="b", layers=[1], loss=None)]
-    (drawing,) = own_figures("own", rows, ["width", "kind", "layers", "seed"])
-    drawing.draw(tmp_path / "p.png")
+    (available,) = own_figures("own", rows, ["width", "kind", "layers", "seed"])
+    draw(available.make(), tmp_path / "p.png")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.papers.mahdavi_2024.blocks import axis_of, beyond_length, growth, memorized, proved_growth
+from byheart.papers.mahdavi_2024.mahdavi_claims import axis_of, beyond_length, growth, memorized, proved_growth
 
 
 def row(accuracy: float | None = 0.5, **more: Any) -> dict[str, Any]:

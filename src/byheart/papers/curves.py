@@ -1,0 +1,121 @@
+"""From a table of results to the curves of a figure: repetitions become means with standard deviations.
+
+A table is a list of flat rows, config and metrics side by side. Rows that differ in nothing but the seed are
+repetitions: a point is their mean, and its error bar their standard deviation (none for a single run). Rows without a
+number, as of runs that diverged, are left out.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from byheart.errors import BadInput
+from byheart.exhibits import MEASURED, Curve, EndLabel, Style
+from byheart.lab.rows import is_number
+
+Rows = Sequence[Mapping[str, Any]]
+SIZES = (
+    *("model_dim", "head_dim", "heads", "vocab", "layers", "length", "examples", "labels", "demand", "learning_rate"),
+    *("stories", "contexts", "parameters"),
+)
+"""Columns of positive numbers, in every row that has them."""
+NUMBERS = (
+    *("accuracy", "last_accuracy", "best_accuracy", "best_loss", "lower_bound", "previous_bound", "relative_excess"),
+    *("bits_per_parameter", "hidden", "steps", "seed", "loss", "entropy"),
+)
+"""Columns of numbers, or None."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A curve: for each x the mean, the standard deviation (0 for one run) and the number of runs."""
+
+    key: Any
+    xs: list[float]
+    means: list[float]
+    deviations: list[float]
+    runs: list[int]
+
+    @property
+    def is_whole(self) -> bool:
+        """True if every x is a whole number, as heads, tokens and dimensions are."""
+        return all(x == int(x) for x in self.xs)
+
+    def drawn(self, colour: str, style: Style | None = None) -> Curve:
+        """Return the means with their error bars."""
+        shown = {**MEASURED, **(style or {}), "color": colour}
+        return Curve(self.xs, self.means, shown, below=self.deviations, above=self.deviations)
+
+    def named(self, text: str, colour: str) -> EndLabel:
+        """Return the name of the curve for its right end."""
+        return EndLabel(text, self.means, colour)
+
+
+def check_numbers(rows: Rows) -> None:
+    """Raise BadInput if a column that figures and tables compute with holds anything but numbers."""
+    for row in rows:
+        for name in SIZES:
+            if name in row and not (is_number(row[name]) and row[name] > 0):
+                raise BadInput(f"{name} is {row[name]!r} in a row of the table; expected a positive number")
+        for name in NUMBERS:
+            if not isinstance(row.get(name), int | float | None):
+                raise BadInput(f"{name} is {row[name]!r} in a row of the table; expected a number")
+
+
+def series(rows: Rows, by: str | None, x: str, y: str) -> list[Series]:
+    """Return one curve for each value of ``by`` (a single one if None), x ascending.
+
+    >>> rows = [{"model_dim": 3, "heads": 1, "accuracy": a} for a in (0.25, 0.75)]
+    >>> series(rows, "model_dim", "heads", "accuracy")
+    [Series(key=3, xs=[1], means=[0.5], deviations=[0.3535533905932738], runs=[2])]
+    """
+    check_columns(rows, *([by] if by else []), x, y)
+    curves: dict[Any, dict[float, list[float]]] = {}
+    for row in rows:
+        if is_number(row[x]) and is_number(row[y]):
+            curves.setdefault(row[by] if by else None, {}).setdefault(row[x], []).append(row[y])
+    return [_series(key, points) for key, points in sorted(curves.items(), key=lambda item: item[0] or 0)]
+
+
+def _series(key: Any, points: dict[float, list[float]]) -> Series:
+    groups = [points[x] for x in sorted(points)]
+    deviations = [statistics.stdev(values) if len(values) > 1 else 0.0 for values in groups]
+    return Series(key, sorted(points), [statistics.fmean(v) for v in groups], deviations, [len(v) for v in groups])
+
+
+def check_columns(rows: Rows, *columns: str) -> None:
+    """Raise BadInput if the table is empty or lacks a column."""
+    if not rows:
+        raise BadInput("the table has no rows; expected at least one: are the run's configs done?")
+    missing = [column for column in columns if any(column not in row for row in rows)]
+    if missing:
+        raise BadInput(f"the table has no {', '.join(missing)}; expected the columns {', '.join(columns)}")
+
+
+def values(rows: Rows, column: str) -> list[Any]:
+    """Return the different values of a column in ascending order; rows that lack it have none."""
+    return sorted({row[column] for row in rows if row.get(column) is not None})
+
+
+def shared_value(rows: Rows, column: str) -> Any:
+    """Return the value that all rows share; raise BadInput if they have several."""
+    different = values(rows, column)
+    if len(different) != 1:
+        raise BadInput(f"{column} is {different} in this table; expected one value")
+    return different[0]
+
+
+def runs_in_words(curves: Sequence[Series]) -> str:
+    """Say how many runs the points are means of.
+
+    >>> runs_in_words([Series(None, [1, 2], [0, 0], [0, 0], [5, 4])])
+    'mean ± s.d. of 4 to 5 runs'
+    """
+    counts = {number for curve in curves for number in curve.runs}
+    if not counts:
+        raise BadInput("no row has a number to draw; expected some that did not diverge")
+    if counts == {1}:
+        return "single runs"
+    number = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(max(counts))
+    return f"mean ± s.d. of {number} runs"

@@ -1,0 +1,248 @@
+"""Mahdavi's claims in numbers, from a table of results: linear in H, growing in n, flat in d_h beyond n.
+
+For each number N of examples there is a line through what is not saturated, over heads or over the context's length
+(range and intervals as in :mod:`byheart.lab.linear`), and over d_h there are the slopes up to n and beyond it. What is
+measured is the accuracy of labels. For real targets, which are uniform in [0, 1], it is the share 1 − 12 · (mean
+squared error) of their variance 1/12 that the network explains.
+
+**Beside the theorem**, H(min(n, d_h) − 1) + 1 examples: N times a slope of accuracy is the number of right answers per
+head, or per token, and :attr:`SaturationLine.proved` is what the proved number grows by. Answers that are right by
+chance count, one in C for C labels. The theorem is about real targets fitted exactly and holds for any targets. Labels
+require less, so more right answers than it promises contradict nothing.
+
+**Beyond n.** A curve that rises ever more slowly has a smaller slope beyond n than before, whatever n is. So slopes are
+taken per dimension, as the theorem counts, and also per doubling of d_h, which a logarithm would have the same
+everywhere. Where accuracy reaches :data:`~byheart.lab.linear.SATURATED` at some d_h the curve may be flat for that
+reason: there are no slopes then.
+
+**What N examples need.** A capacity that is linear in H means that N examples need heads in proportion to N. Unlike
+slopes, which need three points below saturation, that can be seen where curves rise within two points, as those of real
+targets do. For each N and seed it is the first place at which the memorized share reaches
+:data:`~byheart.lab.linear.SATURATED`, read off the straight line between measured neighbours. A seed whose first model
+reaches it already, or whose last does not, shows nothing, and is counted. Not checked: how the curve runs between its
+points, which for targets is coarse. Where only some seeds of an N show something, their mean is biased to what could be
+seen; where all do, it is not.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from byheart.bounds import mahdavi_2024
+from byheart.errors import BadInput
+from byheart.lab.fits import Estimate
+from byheart.lab.linear import SATURATED, FittedLine, Flattening, Points, flattening, line, unsaturated
+from byheart.lab.quantiles import mean_interval
+from byheart.lab.rows import is_number
+
+Rows = Sequence[Mapping[str, Any]]
+AXES = ("heads", "length", "head_dim")
+LEAST_VALUES = 3
+"""Number of values along an axis, common to all N, that :func:`early` takes."""
+
+
+@dataclass(frozen=True)
+class SaturationLine:
+    """The line for one N, None if too few points are below saturation; and right answers per head, or per token."""
+
+    examples: int
+    line: FittedLine | None
+    right: Estimate | None
+    """N times the slope; None without a line, and for targets, which are neither right nor wrong."""
+    proved: float | None
+    """Mean growth of H(min(n, d_h) − 1) + 1 along the sweep; None if a size is unknown."""
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """The slopes up to d_h = n and beyond it for one N, per dimension and per doubling of d_h.
+
+    None if one side has too few points, or accuracy is ``saturated`` at some d_h.
+    """
+
+    examples: int
+    dimensions: Flattening | None
+    doublings: Flattening | None
+    saturated: bool
+
+
+def axis_of(rows: Rows) -> str | None:
+    """Return the setting along the figure's axis, which varies; None if no setting does."""
+    return next((name for name in AXES if len({row.get(name) for row in rows}) > 1), None)
+
+
+def memorized(row: Mapping[str, Any]) -> float | None:
+    """Return the share of the labels, or of the targets' variance, that the kept weights have memorized.
+
+    >>> memorized({"answers": "targets", "best_loss": 1 / 24}), memorized({"answers": "labels", "best_accuracy": 0.25})
+    (0.5, 0.25)
+    """
+    has_targets = row.get("answers") == "targets"
+    value = row.get("best_loss" if has_targets else "best_accuracy")
+    if not isinstance(value, int | float) or not is_number(value):
+        return None
+    return 1 - 12 * value if has_targets else value
+
+
+def growth(rows: Rows, along: str) -> list[SaturationLine]:
+    """Return a line for each N, along heads or length."""
+    has_labels = all(row.get("answers") == "labels" for row in rows)
+    lines = []
+    for N, points in _points_by_examples(rows, along).items():
+        through = line(unsaturated(points))
+        right = None if through is None or not has_labels else _times(N, through.slope)
+        lines.append(SaturationLine(N, through, right, proved_growth(rows, along)))
+    return lines
+
+
+def _times(N: int, slope: Estimate) -> Estimate:
+    return Estimate("right", N * slope.value, N * slope.low, N * slope.high)
+
+
+def proved_growth(rows: Rows, along: str) -> float | None:
+    """Return what the theorem's number of examples grows by along an axis, on average from its first to its last value.
+
+    >>> sweep = [{"heads": H, "length": 32, "head_dim": 64} for H in (1, 5, 60)]
+    >>> proved_growth(sweep, "heads")
+    31.0
+    """
+    complete = [row for row in rows if all(is_number(row.get(name)) for name in AXES)]
+    ends = [end(complete, key=lambda row: row[along]) for end in (min, max)] if complete else []
+    if not ends or ends[0][along] == ends[1][along]:
+        return None
+    first, last = (mahdavi_2024.capacity(row["heads"], row["length"], row["head_dim"]) for row in ends)
+    return (last - first) / float(ends[1][along] - ends[0][along])
+
+
+@dataclass(frozen=True)
+class Early:
+    """What the first step along an axis gains, as a share of all that is gained up to its ``last`` value."""
+
+    first: float
+    second: float
+    last: float
+    shares: tuple[float, ...]
+    """A share for each N that gains something and is not saturated at the last value, by N."""
+
+
+def early(rows: Rows, along: str) -> Early | None:
+    """Return how much the first step of an axis gains; None if all N share fewer than three values, or none gains.
+
+    >>> curve = ((1, 0.0), (5, 0.375), (9, 0.5))
+    >>> early([{"answers": "labels", "examples": 9, "heads": H, "best_accuracy": y} for H, y in curve], "heads")
+    Early(first=1.0, second=5.0, last=9.0, shares=(0.75,))
+    """
+    means: list[dict[float, float]] = []
+    for points in _points_by_examples(rows, along).values():
+        values = {x: [y for each, y in points if each == x] for x, _ in points}
+        means.append({x: sum(some) / len(some) for x, some in values.items()})
+    common = sorted(set.intersection(*map(set, means))) if means else []
+    if len(common) < LEAST_VALUES:
+        return None
+    first, second, last = common[0], common[1], common[-1]
+    gains = [(each[second] - each[first], each[last] - each[first]) for each in means if each[last] < SATURATED]
+    shares = tuple(step / whole for step, whole in gains if whole > 0)
+    return Early(first, second, last, shares) if shares else None
+
+
+def beyond_length(rows: Rows) -> list[Beyond]:
+    """Return slopes along d_h for each N, on either side of the length n of the contexts, which all must share."""
+    lengths = [*{row.get("length") for row in rows}]
+    if len(lengths) != 1 or lengths[0] is None:
+        raise BadInput("the rows have no common length; expected one n, beyond which d_h is said not to matter")
+    return [_beyond(N, points, lengths[0]) for N, points in _points_by_examples(rows, "head_dim").items()]
+
+
+def _beyond(N: int, points: list[tuple[float, float]], n: int) -> Beyond:
+    if len(unsaturated(points)) < len(points):
+        return Beyond(N, None, None, saturated=True)
+    doublings = [(math.log2(d_h), share) for d_h, share in points]
+    return Beyond(N, flattening(points, n), flattening(doublings, math.log2(n)), saturated=False)
+
+
+def _points_by_examples(rows: Rows, along: str) -> dict[int, list[tuple[float, float]]]:
+    """Return points (what varies, what is memorized) by N; rows that lack one of them are left out."""
+    curves = _curves(rows, along)
+    return {N: [(x, share) for _, x, share in curves[N]] for N in sorted(curves)}
+
+
+def _curves(rows: Rows, along: str) -> dict[int, list[tuple[Any, float, float]]]:
+    """Return seed, x and memorized share of each row, by N."""
+    curves: dict[int, list[tuple[Any, float, float]]] = {}
+    for row in rows:
+        share = memorized(row)
+        if share is not None and row.get("examples") and row.get(along):
+            curves.setdefault(row["examples"], []).append((row.get("seed"), float(row[along]), share))
+    return curves
+
+
+@dataclass(frozen=True)
+class NeededSize:
+    """What N examples need: the size ``found`` for each seed that shows one, out of ``seeds``."""
+
+    examples: int
+    found: tuple[float, ...]
+    seeds: int
+
+    @property
+    def mean(self) -> Estimate | None:
+        """Mean over the seeds with its 95 % interval; None for fewer than two seeds, which have no interval."""
+        if len(self.found) < 2:
+            return None
+        mean, low, high = mean_interval([*self.found])
+        assert low is not None
+        assert high is not None
+        return Estimate("needed", mean, low, high)
+
+
+def first_at(points: Points, least: float = SATURATED) -> float | None:
+    """Return where the line through the points first rises to ``least``; None if it starts there or never does.
+
+    >>> first_at([(1, 0.5), (5, 0.7), (9, 1.0)], least=0.85)
+    7.0
+    """
+    for (x, y), (right, above) in pairwise(sorted(points)):
+        if y >= least:
+            return None
+        if above >= least:
+            return x + (right - x) * (least - y) / (above - y)
+    return None
+
+
+def needed(rows: Rows, along: str) -> list[NeededSize]:
+    """Return what is needed for each N, along heads or length."""
+    sizes = []
+    for N, points in sorted(_curves(rows, along).items()):
+        by_seed: dict[Any, list[tuple[float, float]]] = {}
+        for seed, x, share in points:
+            by_seed.setdefault(seed, []).append((x, share))
+        crossings = (first_at(curve) for curve in by_seed.values())
+        sizes.append(NeededSize(N, tuple(x for x in crossings if x is not None), len(by_seed)))
+    return sizes
+
+
+def same_step(sizes: Sequence[NeededSize], tried: Sequence[float]) -> tuple[float, float] | None:
+    """Return the two neighbours among the ``tried`` sizes between which every seed of every N crosses; None if several.
+
+    A crossing inside one step is a straight line's, not the curve's: it does not tell how the crossing grows with N.
+
+    >>> same_step([NeededSize(10, (4.2, 4.4), 2), NeededSize(20, (4.6,), 1)], [1, 5, 10])
+    (1, 5)
+    """
+    crossed = [x for size in sizes for x in size.found]
+    steps = {(left, right) for left, right in pairwise(sorted(tried)) for x in crossed if left < x <= right}
+    return steps.pop() if len(steps) == 1 else None
+
+
+def needed_line(sizes: Sequence[NeededSize]) -> FittedLine | None:
+    """Return the line over N through what every seed needs, at those N for which all seeds show it."""
+    whole = [size for size in sizes if len(size.found) == size.seeds]
+    return line([(float(size.examples), x) for size in whole for x in size.found])
+
+
+def examples_per_unit(through: FittedLine) -> Estimate | None:
+    """Return how many more examples need one more head, or token: one over the slope, if it is surely positive."""
+    slope = through.slope
+    return Estimate("examples", 1 / slope.value, 1 / slope.high, 1 / slope.low) if slope.low > 0 else None
