@@ -94,7 +94,7 @@ def test_trained_rates_and_their_intervals() -> None:
 
 def test_our_rates_are_those_that_the_pages_name() -> None:
     largest, ladder = RATES[-2:]
-    assert f"{ladder.bits} ({ladder.low} to {ladder.high}) bits a parameter" in (DOCS / "lab.md").read_text("utf-8")
+    assert f"{ladder.bits} ({ladder.low} to {ladder.high}) bits per parameter" in (DOCS / "lab.md").read_text("utf-8")
     (row,) = re.findall(r"^\| trained GPT, 37,855 .*$", (DOCS / "numbers.md").read_text("utf-8"), re.MULTILINE)
     assert row.split(" | ")[3] == f"{largest.bits:.1f}"
 
