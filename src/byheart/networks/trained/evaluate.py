@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from byheart.networks.trained.steps import Ids, Numbers, TrainedAttention
 from byheart.networks.trained.trained_network import Floats, Inputs, TrainedNetwork, lengths
@@ -113,6 +112,8 @@ class Float64(Numbers):
 
     pi = math.pi
     tanh: Any = np.tanh
+    from scipy import special  # slow to import, and softmax networks need none of it
+
     erfc: Any = special.erfc
 
     def exact(self, array: NDArray[Any]) -> Floats:
