@@ -112,9 +112,13 @@ class Float64(Numbers):
 
     pi = math.pi
     tanh: Any = np.tanh
-    from scipy import special  # slow to import, and softmax networks need none of it
 
-    erfc: Any = special.erfc
+    def erfc(self, x: Floats) -> Floats:
+        """Return the complementary error function of every number."""
+        from scipy import special  # slow to import; only GELU needs it
+
+        values: Floats = special.erfc(x)
+        return values
 
     def exact(self, array: NDArray[Any]) -> Floats:
         """Return the same numbers as float64."""
