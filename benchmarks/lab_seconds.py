@@ -46,7 +46,7 @@ def measured(experiment: Experiment, configs: Sequence[Any], device: str) -> tup
     for job in experiment.groups(configs):
         found = experiment.work(job, device, None)
         told = (
-            ResultRow(experiment.name, key(c), to_json(c), "done", dict(m), 0.0).flat
+            ResultRow(experiment.name, key(c), to_json(c), "done", dict(m), 0.0, None).flat
             for c, m in zip(job, found, strict=True)
         )
         rows += [{name: value for name, value in one.items() if name not in LEFT_OUT} for one in told]

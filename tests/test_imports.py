@@ -160,3 +160,45 @@ def test_certificates_run_without_constructions() -> None:
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+BUILDERS = ("byheart.constructions", "byheart.compiler", "byheart.planting", "byheart.lab", "byheart.papers")
+"""Rooms that build or train, and that no judge may load."""
+GOLDEN = Path(__file__).parent / "golden" / "files"
+
+
+@pytest.mark.parametrize(
+    ("folder", "questions"),
+    [
+        ("folding", "--task t.npz"),
+        ("folding", "--task t.npz --count"),
+        ("folding-1", "--task t.npz --at-least 20"),
+        ("cells", "--task v.npz"),
+        ("dana", "--task t.npz --controls"),
+        ("plain", "--task c.npz --count"),
+        ("trained", f"--task {GOLDEN / 'trained' / 'task.npz'} --count"),
+        ("float", "--task t.npz"),
+        ("stock", "--task t.npz"),
+        ("experts", "--task t.npz"),
+        ("facts", "--facts facts.csv"),
+        ("refuse", "--facts facts.csv"),
+        ("refuse-30", "--facts facts.csv"),
+        ("refuse-key", "--facts facts.csv"),
+    ],
+    ids=str,
+)
+def test_certify_loads_nothing_that_builds(folder: str, questions: str, tmp_path: Path) -> None:
+    """A fresh process certifies a recorded folder of each kind, with each claim, and loads no room that builds."""
+    facts = "prompt,completion\ncapital of France,Paris\ncapital of Peru,Lima\n中国的首都,北京\n"
+    (tmp_path / "facts.csv").write_text(facts, encoding="utf-8")
+    for task in GOLDEN.glob("*.npz"):
+        (tmp_path / task.name).write_bytes(task.read_bytes())
+    command = ["certify", str(GOLDEN / folder), *questions.split(), "-o", "certificate.json"]
+    script = (
+        "import sys; from byheart.cli.main import main\n"
+        f"try: code = main({command!r})\n"
+        "except SystemExit as end: code = end.code or 0\n"
+        f"print('LOADED', code, sorted(m for m in sys.modules if m.startswith({BUILDERS!r})))"
+    )
+    found = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.stdout.splitlines()[-1:] == ["LOADED 0 []"], found.stdout + found.stderr

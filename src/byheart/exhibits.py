@@ -142,9 +142,9 @@ class Figure:
     cells: Sequence[int] | None = None
     """Places of the panels in the grid, counted row by row; None if they fill it."""
     width: float = 8.4
-    """Inches."""
+    """Width in inches."""
     height: float = 4.6
-    """Inches."""
+    """Height in inches."""
     legend: Sequence[Entry] = ()
     legend_columns: int = 2
     legend_inside: Style | None = None

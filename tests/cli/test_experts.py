@@ -48,7 +48,7 @@ def test_from_compiling_to_showing(net: Path, run: Run) -> None:
     assert not Path("explorer.html").exists()
     if importlib.util.find_spec("gguf"):
         written = run("export", "net", "--gguf", "x.gguf").out
-        assert "tensors, read back and equal bit for bit; llama.cpp wants" in written
+        assert "tensors, read back and equal bit for bit; llama.cpp needs" in written
 
 
 def test_editing(net: Path, run: Run) -> None:

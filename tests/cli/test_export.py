@@ -48,7 +48,7 @@ def test_it_writes_gguf(tmp_path: Path, run: Run) -> None:
     said = run("export", LLAMA, "--gguf", path)
     assert said.code == 0
     assert said.out.startswith(
-        f"{path}: 92 tensors, read back and equal bit for bit; llama.cpp wants a cache of 32 bits"
+        f"{path}: 92 tensors, read back and equal bit for bit; llama.cpp needs a cache of 32 bits"
     )
     told = json.loads(run("export", LLAMA, "--gguf", path, "--json").out)
     assert told == {"file": str(path), "tensors": 92, "bytes": path.stat().st_size}

@@ -1,13 +1,14 @@
 """``byheart approximate``: Transformers that approximate a function, one for every ε, measured and certified."""
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from byheart.cli.options import Arg, Json
-from byheart.cli.output import DONE, NOT_TRUE, steps, typed
-from byheart.cli.result import console, number, print_json, table
+from byheart.cli.output import steps, typed
+from byheart.cli.result import Block, Cell, Result, Styled, Table, dim, number, yes_or_no
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.folders import GRID, replacing
@@ -18,41 +19,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ApproximateCommand:
-    """Approximate a permutation-equivariant function of sequences by a Transformer: quantise, memorize the grid."""
+    """Approximate a permutation-equivariant function of sequences by a Transformer that memorizes it on a grid."""
 
     function: str
-    """What to approximate: attention, contrast, rank, variance or wave; or your own, path/to/file.py:function, which
-    takes float64 [S, n, d] in [0, 1] and gives float64 [S, n]. The file is run."""
+    """Function to approximate: attention, contrast, rank, variance, wave, or your own as path/to/file.py:function. It
+    takes float64 [S, n, d] in [0, 1] and returns float64 [S, n]. The file is executed."""
     length: int = 3
-    """Tokens of a sequence, n."""
+    """n: tokens per sequence."""
     dim: int = 1
-    """Coordinates of a token, d."""
+    """d: coordinates per token."""
     epsilon: tuple[float, ...] = (0.3, 0.2, 0.1)
-    """The distances allowed, ε: one network each."""
+    """ε: allowed distances, with one network for each."""
     p: float = 2.0
-    """The exponent of the distance d_p = (∫ Σ |f − network|^p)^(1/p)."""
+    """Exponent of the distance d_p = (∫ Σ |f − network|^p)^(1/p)."""
     construction: str = "kajitsuka-sato-2024"
-    """What memorizes the grid: a construction for one label a token."""
+    """Construction that memorizes the grid; it must give one label per token."""
     samples: int = 20_000
-    """Random points on which the distance is measured."""
+    """Number of random points at which the distance is measured."""
     seed: int = 0
     """Seed of all random choices and points."""
     out: Annotated[Path | None, Arg(aliases=("-o",))] = None
-    """Save the network of the smallest ε in this folder."""
+    """Folder for the network of the smallest ε."""
     plot: Path | None = None
-    """Draw function, networks, errors and parameters into this file (.png or .svg)."""
+    """Picture to draw (.png or .svg): the function, the networks, errors and parameters."""
     json: Json = False
 
-    def run(self) -> int:
-        """Approximate, measure, save, draw, print."""
+    def run(self) -> "ApproximateResult":
+        """Approximate, measure, save and draw."""
         from byheart.approximation import approximate, find, measure
 
         self._check()
-        target, found = find(self.function), []
+        target, networks = find(self.function), []
         with nullcontext() if self.out is None else replacing(self.out) as new:
             for epsilon in sorted(set(self.epsilon), reverse=True):
                 with steps(f"approximating to ε = {epsilon:g}", quiet=self.json) as report:
-                    result = approximate(
+                    approximation = approximate(
                         target,
                         length=self.length,
                         dim=self.dim,
@@ -64,23 +65,18 @@ class ApproximateCommand:
                     )
                 with steps(f"measuring on {self.samples:,} points", quiet=self.json) as report:
                     draws = {"samples": self.samples, "seed": self.seed}
-                    found.append((result, measure(result.network, target, p=self.p, **draws, report=report)))
+                    distance = measure(approximation.network, target, p=self.p, **draws, report=report)
+                networks.append(Measured(approximation, distance))
             if new is not None:
-                self._write(*found[-1], new)
+                self._write(networks[-1], new)
         if self.plot is not None:
             from byheart.report.approximation import draw_approximations
 
-            draw_approximations(found, self.plot)
-        if self.json:
-            sizes = {"length": self.length, "dim": self.dim, "p": self.p, "samples": self.samples}
-            rows = [_as_json(*each) for each in found]
-            print_json({"function": target.name, "construction": self.construction, **sizes, "rows": rows})
-        else:
-            self._print(found)
-        return DONE if all(result.close(measured) for result, measured in found) else NOT_TRUE
+            draw_approximations([(network.approximation, network.distance) for network in networks], self.plot)
+        return ApproximateResult(self, target.name, networks)
 
     def _check(self) -> None:
-        """BadInput for what would come to nothing after all the work."""
+        """Raise BadInput for options that would make all the work useless."""
         from byheart.approximation.approximate import check_sizes
         from byheart.approximation.measure import check_p, check_samples
         from byheart.report.style import check_picture
@@ -95,77 +91,117 @@ class ApproximateCommand:
             check_picture(self.plot)
             check_apart(self.plot, self.out)
 
-    def _write(self, result: "Approximation", measured: "DistanceEstimate", folder: Path) -> None:
-        """The network, and what was certified, to be checked again: the part that memorized the grid, and the grid."""
+    def _write(self, network: "Measured", folder: Path) -> None:
+        """Write the network, the grid, and the part that memorized it with its certificate."""
         from byheart import networks
         from byheart.certificates import write
         from byheart.tasks import save
 
-        about = {"construction": self.construction, "seed": self.seed, "approximates": _as_json(result, measured)}
-        networks.write(result.network, folder, about | {"function": self.function, "p": self.p})
-        networks.save(result.built.network, folder / GRID, about)
-        save(result.task, folder / f"{GRID}.npz")
-        write(result.certificate, folder / GRID / "certificate.json")
+        approximation = network.approximation
+        about = {"construction": self.construction, "seed": self.seed, "approximates": network.as_json()}
+        networks.write(approximation.network, folder, about | {"function": self.function, "p": self.p})
+        networks.save(approximation.built.network, folder / GRID, about)
+        save(approximation.task, folder / f"{GRID}.npz")
+        write(approximation.certificate, folder / GRID / "certificate.json")
 
-    def _print(self, found: "list[tuple[Approximation, DistanceEstimate]]") -> None:
-        rows = table(
-            f"{self.function} on [0, 1]^({self.length}×{self.dim}), d_{self.p:g}; grid: {self.construction}",
-            *(">ε", ">measured", "95 %", ">cells", ">sequences", ">questions", ">parameters", ">most bits"),
-            *(">depth", ">built in", "certified"),
+
+@dataclass(frozen=True)
+class Measured:
+    """A network for one ε, and its measured distance from the function."""
+
+    approximation: "Approximation"
+    distance: "DistanceEstimate"
+
+    @property
+    def is_close(self) -> bool:
+        """True if the grid is certified, and the distance is shown to be at most ε."""
+        return self.approximation.close(self.distance)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return ε, the measured distance, and the numbers of the grid and the network."""
+        result = self.approximation
+        account, design = result.account, result.design
+        return {
+            "epsilon": result.epsilon,
+            "close": self.is_close,
+            "measured": asdict(self.distance),
+            "ramps": design.ramps,
+            "cells": design.cells,
+            "step_bits": design.step_bits,
+            "ramp_bits": design.ramp_bits,
+            "sequences": result.task.size.examples,
+            "questions": result.certificate.checked,
+            "labels": result.task.label_count,
+            "parameters": account.dense,
+            "nonzero": account.nonzero,
+            "max_bits": account.max_bits,
+            "depth": account.depth,
+            "width": account.width,
+            "build_seconds": result.built.seconds,
+            "certified": result.certificate.certified,
+            "certify_seconds": result.certificate.seconds,
+        }
+
+    def cells(self) -> list[Cell]:
+        """Return the row of the table."""
+        result, distance = self.approximation, self.distance
+        account, certificate = result.account, result.certificate
+        counts = (result.design.cells, result.task.size.examples, certificate.checked, account.dense, account.max_bits)
+        verdict = yes_or_no(certificate.certified)
+        return [
+            f"{result.epsilon:g}",
+            yes_or_no(self.is_close, *2 * (f"{distance.error:.4f}",)),
+            f"{distance.low:.4f} – {distance.high:.4f}",
+            *(*counts, account.depth),
+            f"{result.built.seconds:.1f} s",
+            Styled(f"{verdict.text}, {certificate.seconds:.1f} s", verdict.style),
+        ]
+
+
+@dataclass(frozen=True)
+class ApproximateResult(Result):
+    """One network for every ε."""
+
+    command: ApproximateCommand
+    function: str
+    networks: list[Measured]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the function, the sizes, and one row per network."""
+        names = ("construction", "length", "dim", "p", "samples")
+        return {
+            "function": self.function,
+            **{name: getattr(self.command, name) for name in names},
+            "rows": self.networks,
+        }
+
+    def rows(self) -> Iterator[Block]:
+        """Yield the table, the distances that were not shown, how distances were measured, and what was written."""
+        command = self.command
+        yield Table(
+            f"{command.function} on [0, 1]^({command.length}×{command.dim}), d_{command.p:g}; "
+            f"grid: {command.construction}",
+            (
+                *(">ε", ">measured", "95 %", ">cells", ">sequences", ">questions", ">parameters", ">most bits"),
+                *(">depth", ">built in", "certified"),
+            ),
+            [network.cells() for network in self.networks],
         )
-        for result, measured in found:
-            rows.add_row(*_cells(result, measured))
-        out = console()
-        out.print(rows)
-        for result, measured in found:
-            if not result.close(measured):
-                limit = f"upper limit {measured.high:.4g}, ramps at most {result.design.ramps:.2g}"
-                out.print(f"[red]not shown[/]: distance at most {result.epsilon:g} ({limit})")
-        ramps = "by the function's measured spread the ramps between cells add at most ε/1000"
-        notes = f"measured on {number(self.samples)} random points; {ramps}"
-        out.print(notes, style="dim")
-        if self.out is not None:
-            grid, task = (typed(self.out / name) for name in ("grid", "grid.npz"))
-            again = f"byheart certify {grid} --task {task} --recheck"
-            out.print(f"saved the last in {self.out}; check its grid again with:  {again}", style="dim", markup=False)
-        if self.plot is not None:
-            out.print(f"drew {self.plot}", style="dim", markup=False)
+        for network in self.networks:
+            if not network.is_close:
+                epsilon, ramps = network.approximation.epsilon, network.approximation.design.ramps
+                limit = f"upper limit {network.distance.high:.4g}, ramps at most {ramps:.2g}"
+                yield Styled("not shown", "red"), f": distance at most {epsilon:g} ({limit})"
+        ramps_note = "by the function's measured spread the ramps between cells add at most ε/1000"
+        yield dim(f"measured on {number(command.samples)} random points; {ramps_note}")
+        if command.out is not None:
+            grid, task = (typed(command.out / name) for name in (GRID, f"{GRID}.npz"))
+            check = f"byheart certify {grid} --task {task} --recheck"
+            yield dim(f"saved the last in {command.out}; check its grid again with:  {check}")
+        if command.plot is not None:
+            yield dim(f"drew {command.plot}")
 
-
-def _cells(result: "Approximation", measured: "DistanceEstimate") -> list[str]:
-    colour = "green" if result.close(measured) else "red"
-    account, design = result.account, result.design
-    numbers = (design.cells, result.task.size.examples, result.certificate.checked, account.dense, account.max_bits)
-    verdict = "[green]yes[/]" if result.certificate.certified else "[red]no[/]"
-    return [
-        f"{result.epsilon:g}",
-        f"[{colour}]{measured.error:.4f}[/]",
-        f"{measured.low:.4f} – {measured.high:.4f}",
-        *(number(value) for value in (*numbers, account.depth)),
-        f"{result.built.seconds:.1f} s",
-        f"{verdict}, {result.certificate.seconds:.1f} s",
-    ]
-
-
-def _as_json(result: "Approximation", measured: "DistanceEstimate") -> dict[str, object]:
-    account, design = result.account, result.design
-    return {
-        "epsilon": result.epsilon,
-        "close": result.close(measured),
-        "measured": asdict(measured),
-        "ramps": design.ramps,
-        "cells": design.cells,
-        "step_bits": design.step_bits,
-        "ramp_bits": design.ramp_bits,
-        "sequences": result.task.size.examples,
-        "questions": result.certificate.checked,
-        "labels": result.task.label_count,
-        "parameters": account.dense,
-        "nonzero": account.nonzero,
-        "max_bits": account.max_bits,
-        "depth": account.depth,
-        "width": account.width,
-        "build_seconds": result.built.seconds,
-        "certified": result.certificate.certified,
-        "certify_seconds": result.certificate.seconds,
-    }
+    @property
+    def is_true(self) -> bool:
+        """False if a network is not shown to be within its ε."""
+        return all(network.is_close for network in self.networks)

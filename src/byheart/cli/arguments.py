@@ -46,7 +46,7 @@ class Argument:
 
     @property
     def usage(self) -> str:
-        """What the usage line says about it; empty if it is an option that may be omitted."""
+        """Text for the usage line; empty for an option that may be omitted."""
         metavar = self.options.get("metavar", "")
         shown = f"[{metavar} ...]" if self.options.get("nargs") == "*" else metavar
         if self.is_positional:

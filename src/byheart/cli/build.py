@@ -1,15 +1,15 @@
-"""``byheart build CONSTRUCTION``: a task in, a network folder out."""
+"""``byheart build CONSTRUCTION``: the network that a construction makes for a task."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from byheart.cli.menu import About, Entry, Menu, about
 from byheart.cli.options import Arg, Json, OwnConstructions
-from byheart.cli.output import DONE, steps, typed
-from byheart.cli.result import console, number, print_json, table
+from byheart.cli.output import steps, typed
+from byheart.cli.result import Block, Cell, Result, Table, dim, number
 from byheart.constructions import Built, Construction, build, known
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
@@ -30,14 +30,14 @@ class Build:
     out: Annotated[Path, Arg(aliases=("-o",))]
     """Network folder to write."""
     settings: Any
-    """The construction's own settings."""
+    """Settings of this construction."""
     seed: int = 0
     """Seed of all random choices; the same seed gives the same network."""
     construction: OwnConstructions = ()
     json: Json = False
 
-    def run(self) -> int:
-        """Build, save, and print the account."""
+    def run(self) -> "BuildResult":
+        """Build the network and save it."""
         from byheart.certificates.features import impossible
         from byheart.constructions.lower_bound import lower_bound
         from byheart.tasks import load
@@ -50,22 +50,65 @@ class Build:
             except BeyondCapacity as refusal:
                 raise BadInput(f"{refusal}{impossible(refusal.network, task)}") from refusal
             built.write(new)
-        lower = lower_bound(built.network, task)
-        if self.json:
-            told = {"construction": built.construction, "account": built.account.as_json()}
-            proved = {"lower": None if lower is None else asdict(lower)}
-            print_json(told | {"chosen": dict(built.chosen), "seconds": built.seconds} | proved)
-        else:
-            _print(built, lower, self.out, self.task)
-        return DONE
+        return BuildResult(self, built, lower_bound(built.network, task))
+
+
+@dataclass(frozen=True)
+class BuildResult(Result):
+    """A network that was built, and the proved bound for networks of its depth."""
+
+    command: Build
+    built: Built
+    lower: "LowerBound | None"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the account of the parameters, the choices of the construction, and the bound."""
+        built = self.built
+        about = {"construction": built.construction, "account": built.account, "chosen": built.chosen}
+        return {**about, "seconds": built.seconds, "lower": self.lower}
+
+    def rows(self) -> Iterator[Block]:
+        """Yield the account, part by part, what is proved about it, and the command that certifies the network."""
+        built, account = self.built, self.built.account
+        rows: list[list[Cell]] = [
+            [name, len(part.items), part.dense, part.nonzero, part.max_bits] for name, part in account.parts().items()
+        ]
+        title = f"{built.construction}, built in {built.seconds:.1f} s"
+        columns = ("part", ">tensors", ">parameters", ">non-zero", ">most bits")
+        total = ("all", len(account.items), account.dense, account.nonzero, account.max_bits)
+        yield Table(title, columns, rows, total)
+        if built.chosen:
+            yield "chosen: " + ", ".join(
+                f"{key.replace('_', ' ')} {_word(value)}" for key, value in built.chosen.items()
+            )
+        bits = f"{number(account.total_bits)} bits in all, {number(account.free)} different free entries"
+        yield f"depth {number(account.depth)}, width {number(account.width)}, {bits}"
+        if self.lower is not None:
+            yield self.lower.in_words(account.dense)
+        out = self.command.out
+        check = f"byheart certify {typed(out)} --task {typed(self.command.task)}{self._certify_options()}"
+        yield dim(f"saved in {out}; check it with:  {check}")
+
+    def _certify_options(self) -> str:
+        """Return the options that certify needs for a network that is not right everywhere, or not exactly."""
+        if "at_least" in self.built.chosen:
+            return f" --at-least {self.built.chosen['at_least']}"
+        divergence = self.built.chosen.get("divergence")
+        if isinstance(divergence, float) and divergence > 1e-7:
+            return f" --tolerance {1.001 * divergence:.4g}"
+        return ""
+
+
+def _word(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 class _Commands(Mapping[str, Entry]):
-    """A command for every construction that is registered; only those that are looked at are imported."""
+    """One command per registered construction. A construction is imported when its entry is read."""
 
     def __getitem__(self, name: str) -> Entry:
         construction = known()[name]
-        return Entry(_about(construction), partial(_build_of, construction))
+        return Entry(_about(construction), partial(_command, construction))
 
     def __iter__(self) -> Iterator[str]:
         return iter(known())
@@ -75,12 +118,12 @@ class _Commands(Mapping[str, Entry]):
 
 
 def menu() -> Menu:
-    """A command for every construction."""
+    """Return the menu of constructions."""
     return _Commands()
 
 
-def _build_of(entry: Construction) -> type[Build]:
-    """Return the command that builds a construction: the settings of the construction are its options."""
+def _command(entry: Construction) -> type[Build]:
+    """Return the command that builds a construction. The construction's settings are its options."""
     settings = ("settings", entry.settings, field(default_factory=entry.settings))
     namespace = {"entry": entry, "__module__": __name__}
     return make_dataclass("BuildOne", [settings], bases=(Build,), namespace=namespace, frozen=True)
@@ -88,39 +131,5 @@ def _build_of(entry: Construction) -> type[Build]:
 
 def _about(entry: Construction) -> About:
     summary = f"{entry.summary} ({entry.paper})." if entry.paper else f"{entry.summary}."
-    task = "t.npz" if entry.covers else "q.npz"  # contexts with queries are no task of the theory's settings
+    task = "t.npz" if entry.covers else "q.npz"  # the theory's settings cover no contexts with queries
     return about(summary, f"byheart build {entry.name} --task {task} -o net {entry.flags}".rstrip())
-
-
-def _print(built: Built, lower: "LowerBound | None", folder: Path, task: Path) -> None:
-    """The account, part by part, and what is proved about it."""
-    account = built.account
-    title = f"{built.construction}, built in {built.seconds:.1f} s"
-    rows = table(title, "part", ">tensors", ">parameters", ">non-zero", ">most bits")
-    for name, part in account.parts().items():
-        rows.add_row(name, *map(number, (len(part.items), part.dense, part.nonzero, part.max_bits)))
-    rows.add_section()
-    rows.add_row("all", *map(number, (len(account.items), account.dense, account.nonzero, account.max_bits)))
-    out = console()
-    out.print(rows)
-    total = f"{number(account.total_bits)} bits in all, {number(account.free)} different free entries"
-    if built.chosen:
-        words = (f"{key.replace('_', ' ')} {_word(value)}" for key, value in built.chosen.items())
-        out.print("chosen: " + ", ".join(words), markup=False)
-    out.print(f"depth {number(account.depth)}, width {number(account.width)}, {total}")
-    if lower is not None:
-        out.print(lower.in_words(account.dense))
-    check = f"byheart certify {typed(folder)} --task {typed(task)}{_options(built)}"
-    out.print(f"saved in {folder}; check it with:  {check}", style="dim", markup=False)
-
-
-def _options(built: Built) -> str:
-    """What certify has to be told of a network that is not to be right everywhere, or not exactly."""
-    if "at_least" in built.chosen:
-        return f" --at-least {built.chosen['at_least']}"
-    diverges = built.chosen.get("divergence")
-    return f" --tolerance {1.001 * diverges:.4g}" if isinstance(diverges, float) and diverges > 1e-7 else ""
-
-
-def _word(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)

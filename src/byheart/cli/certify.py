@@ -7,7 +7,6 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
-from byheart.cli.others import RefusalStatus, others_of
 from byheart.cli.output import DONE, NOT_TRUE, given_by, steps, typed
 from byheart.cli.recite import unescaped
 from byheart.cli.result import console, print_json
@@ -19,6 +18,7 @@ from byheart.networks.weight_files import weight_files
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
+    from byheart.certificates.refusal import RefusalStatus
     from byheart.certificates.second_opinion import SecondOpinion
     from byheart.networks import Network
     from byheart.tasks import Questions
@@ -35,7 +35,7 @@ class _Findings:
     """A certificate, and what stands beside it."""
 
     certificate: "Certificate"
-    others: RefusalStatus | None
+    others: "RefusalStatus | None"
     lies: "list[Control]"
     opinion: "SecondOpinion | None"
 
@@ -185,9 +185,11 @@ class CertifyCommand:
             raise BadInput(f"{self.network}: {changed}; certify it again")
         write(certificate, path)
 
-    def _others(self, network: "Network", questions: "Questions") -> RefusalStatus | None:
+    def _others(self, network: "Network", questions: "Questions") -> "RefusalStatus | None":
         """What the network promises of other prompts than those of its facts, where that is proved here."""
-        others = others_of(network, questions) if self.facts else None
+        from byheart.certificates.refusal import judge_refusal
+
+        others = judge_refusal(network, questions) if self.facts else None
         return others if others is not None and others.refusal.proves else None
 
     def _lies(self, network: "Network", questions: "Questions", options: dict[str, Any]) -> "list[Control]":

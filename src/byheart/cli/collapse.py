@@ -1,35 +1,37 @@
 """``byheart collapse NETWORK -o OUT``: the plain ReLU network that a Transformer is on constant sequences."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from byheart.cli.options import Arg, Json, Positional
-from byheart.cli.output import DONE, steps, typed
-from byheart.cli.result import console, number, print_json, table
+from byheart.cli.output import steps, typed
+from byheart.cli.result import Block, Cell, Result, Styled, Table, dim
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
     from byheart.certificates import Verdict
-    from byheart.networks.exact import ExactNetwork
+    from byheart.networks import Account
 
 
 @dataclass(frozen=True)
 class CollapseCommand:
-    """Collapse an exact Transformer to the ReLU network that answers as it does on sequences of equal tokens."""
+    """Collapse an exact Transformer to the ReLU network that gives the same answers on sequences of equal tokens."""
 
     network: Positional[Path]
     """Network folder."""
     out: Annotated[Path, Arg(aliases=("-o",))]
     """Network folder to write."""
     task: Path | None = None
-    """Task file (.npz or .jsonl): whose tokens both are compared on (default: all of the embedding table)."""
+    """Task file (.npz or .jsonl) with the tokens on which to compare the two networks (default: all tokens of the
+    embedding table)."""
     json: Json = False
 
-    def run(self) -> int:
-        """Collapse, save, compare the saved network with the Transformer, and let it take its place."""
+    def run(self) -> "CollapseResult":
+        """Collapse, save, and compare the saved network with the Transformer before it takes its place."""
         from byheart.certificates.collapsed import judge_collapsed, tokens_for
         from byheart.networks import load, write
         from byheart.networks.exact import ExactNetwork
@@ -48,24 +50,32 @@ class CollapseCommand:
             assert isinstance(plain, ExactNetwork)
             verdict = judge_collapsed(network, plain, tokens)
             if verdict.errors:
-                raise RuntimeError(f"{self.network}: its collapsed network answers otherwise: {verdict.counterexample}")
+                raise RuntimeError(
+                    f"{self.network}: its collapsed network answers differently: {verdict.counterexample}"
+                )
             if not verdict.certified:
                 raise BadInput(f"{self.network}: {verdict.undecided:,} answers could not be compared; try fewer tokens")
-        self._print(network, plain, verdict)
-        return DONE
+        return CollapseResult(self, network.account, plain.account, verdict)
 
-    def _print(self, network: "ExactNetwork", plain: "ExactNetwork", verdict: "Verdict") -> None:
-        if self.json:
-            accounts = {"before": network.account.as_json(), "after": plain.account.as_json()}
-            print_json({**accounts, "equal": verdict.as_json()})
-            return
-        title = f"{self.network} on constant sequences"
-        rows = table(title, "network", ">parameters", ">no embedding", ">non-zero", ">most bits", ">depth", ">width")
-        for name, account in (("Transformer", network.account), ("plain ReLU network", plain.account)):
+
+@dataclass(frozen=True)
+class CollapseResult(Result):
+    """Both networks' parameters, and the proof that they agree."""
+
+    command: CollapseCommand
+    before: "Account"
+    after: "Account"
+    equal: "Verdict"
+
+    def rows(self) -> Iterator[Block]:
+        """Yield the parameters before and after, the verdict, and the command that certifies the result."""
+        rows: list[list[Cell]] = []
+        for name, account in (("Transformer", self.before), ("plain ReLU network", self.after)):
             counts = (account.dense, account.dense - account.embedding, account.nonzero, account.max_bits)
-            rows.add_row(name, *map(number, (*counts, account.depth, account.width)))
-        out = console()
-        out.print(rows)
-        out.print(f"[bold green]certified[/]: {verdict.statement} {verdict.method}, {verdict.seconds:.1f} s")
-        told = f"saved in {self.out}; on a task of constant sequences:  byheart certify {typed(self.out)} --task FILE"
-        out.print(told, style="dim", markup=False)
+            rows.append([name, *counts, account.depth, account.width])
+        columns = ("network", ">parameters", ">no embedding", ">non-zero", ">most bits", ">depth", ">width")
+        yield Table(f"{self.command.network} on constant sequences", columns, rows)
+        summary = f": {self.equal.statement} {self.equal.method}, {self.equal.seconds:.1f} s"
+        yield Styled("certified", "bold green"), summary
+        check = f"byheart certify {typed(self.command.out)} --task FILE"
+        yield dim(f"saved in {self.command.out}; on a task of constant sequences:  {check}")

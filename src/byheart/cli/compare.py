@@ -279,9 +279,9 @@ class CompareCommand:
     network: tuple[Path, ...] = ()
     """Folders of other networks to compare, for example trained ones; their right answers are counted and proved."""
     plot: Path | None = None
-    """Also draw parameters against N, log-log, one panel per task, into this file (.png or .svg)."""
+    """Picture to draw (.png or .svg): parameters against N, log-log, one panel per task."""
     plot_constant: Path | None = None
-    """Also draw parameters ÷ √(K log₂C), K questions, against N into this file (.png or .svg)."""
+    """Picture to draw (.png or .svg): parameters ÷ √(K log₂C) against N, for K questions."""
     positions: bool = False
     """Build networks with positional codes, for tasks where order matters."""
     seed: int = 0

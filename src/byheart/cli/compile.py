@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from byheart.cli.certify import print_facts, print_verdict
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
-from byheart.cli.others import RefusalStatus, others_of
 from byheart.cli.output import DONE, NOT_TRUE, given_by, some, steps, typed, visible
 from byheart.cli.recite import escaped, tokenizer_of
 from byheart.cli.result import console, number, print_json, table
@@ -22,6 +21,7 @@ from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate
+    from byheart.certificates.refusal import RefusalStatus
     from byheart.cli.output import Given
     from byheart.compiler.rectangular.shelf import Shelf
     from byheart.constructions.built import Built
@@ -119,12 +119,13 @@ class CompileCommand:
     def _certified(self, folder: Path, built: "Built", where: Workplace) -> "tuple[Certificate, RefusalStatus | None]":
         """What is proved of the network as it was written: of its answers, and of all other contexts."""
         from byheart.certificates import certify
+        from byheart.certificates.refusal import judge_refusal
         from byheart.networks import load
 
         with steps("checking every answer", quiet=self.json) as report:
             saved, executor = load(folder), where if where.name != "local" else None
             certificate = certify(saved, built.questions, executor=executor, report=report)
-            return certificate, others_of(saved, built.questions)
+            return certificate, judge_refusal(saved, built.questions)
 
     def _check(self, where: Workplace, shelf: "Shelf") -> None:
         """BadInput if options do not go together, a library is missing, or the shelf is another's."""
@@ -254,7 +255,7 @@ def _of_facts(given: "Given", built: "Built") -> dict[str, Any]:
     return {"facts": len(given), "parameters_per_fact": built.account.dense / len(given)}
 
 
-def _of_others(others: RefusalStatus | None, built: "Built") -> dict[str, Any]:
+def _of_others(others: "RefusalStatus | None", built: "Built") -> dict[str, Any]:
     """How contexts that were never memorized are refused, if they are."""
     if others is None:
         return {}

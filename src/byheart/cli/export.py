@@ -1,12 +1,13 @@
-"""``byheart export DIR --gguf FILE | --onnx FILE``: a compiled network in the file that another program loads."""
+"""``byheart export DIR --gguf FILE | --onnx FILE``: a compiled network in the format of another program."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byheart.cli.options import Json, Positional
-from byheart.cli.output import DONE, steps
-from byheart.cli.result import console, print_json
+from byheart.cli.output import steps
+from byheart.cli.result import Block, Result
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart, check_file
 
@@ -16,47 +17,65 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportCommand:
-    """Write a compiled network into a file that llama.cpp (GGUF) or ONNX Runtime loads, and read it back."""
+    """Write a compiled network into a file for llama.cpp (GGUF) or ONNX Runtime, and read it back."""
 
     network: Positional[Path]
     """Network folder."""
     gguf: Path | None = None
-    """GGUF file to write, of a stock model (compile --layout uniform or experts). Needs the extra gguf."""
+    """GGUF file to write. The network must be a stock model (compile --layout uniform or experts). Needs the extra
+    gguf."""
     onnx: Path | None = None
     """ONNX file to write, of a compiled network in any layout. Needs the extra onnx."""
     json: Json = False
 
-    def run(self) -> int:
-        """Check all that is needed, write, read back, say what was found."""
+    @property
+    def out(self) -> Path:
+        """The file to write; BadInput unless exactly one is given."""
+        if (self.gguf is None) == (self.onnx is None):
+            reason = "neither is given" if self.gguf is None else "both are given"
+            raise BadInput(f"{reason}; expected either --gguf FILE or --onnx FILE")
+        return self.gguf or self.onnx or Path()
+
+    def run(self) -> "ExportResult":
+        """Check all that is needed, write the file, and read it back."""
         from byheart.networks import load
 
-        if (self.gguf is None) == (self.onnx is None):
-            got = "neither is given" if self.gguf is None else "both are given"
-            raise BadInput(f"{got}; expected either --gguf FILE or --onnx FILE")
-        out = self.gguf or self.onnx
-        assert out is not None
+        out = self.out
         check_file(out)
         check_apart(out, self.network)
         network = load(self.network)
         try:
-            tensors, then = self._write(network)
+            tensors, advice = self._write(network)
         except BadInput as error:
             raise BadInput(f"{self.network}: {error}") from error
-        if self.json:
-            print_json({"file": str(out), "tensors": tensors, "bytes": out.stat().st_size})
-        else:
-            console().print(f"{out}: {tensors:,} tensors, read back and equal bit for bit; {then}", markup=False)
-        return DONE
+        return ExportResult(out, tensors, out.stat().st_size, advice)
 
     def _write(self, network: "Network") -> tuple[int, str]:
-        """How many tensors were written, and what to do with the file."""
+        """Return the number of tensors written, and advice on the use of the file."""
         if self.gguf is not None:
             from byheart.export.gguf import CACHE, to_gguf
 
             with steps("writing GGUF", quiet=self.json):
-                return to_gguf(network, self.gguf), f"llama.cpp wants {CACHE}"
+                return to_gguf(network, self.gguf), f"llama.cpp needs {CACHE}"
         from byheart.export.onnx import to_onnx
 
-        assert self.onnx is not None
         with steps("tracing, writing and running ONNX", quiet=self.json):
-            return to_onnx(network, self.onnx), "ONNX Runtime gives PyTorch's logits"
+            return to_onnx(network, self.out), "ONNX Runtime gives PyTorch's logits"
+
+
+@dataclass(frozen=True)
+class ExportResult(Result):
+    """The file that was written."""
+
+    file: Path
+    tensors: int
+    bytes: int
+    advice: str
+
+    def as_json(self) -> dict[str, object]:
+        """Return the file, its number of tensors and its size."""
+        return {"file": self.file, "tensors": self.tensors, "bytes": self.bytes}
+
+    def rows(self) -> Iterator[Block]:
+        """Yield one line."""
+        yield f"{self.file}: {self.tensors:,} tensors, read back and equal bit for bit; {self.advice}"

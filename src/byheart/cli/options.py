@@ -1,4 +1,4 @@
-"""How a field of a command is written on the command line, and the options that several commands share.
+"""Metadata for the fields of a command, and the options that several commands share.
 
 See :mod:`byheart.cli.arguments` for how a dataclass becomes a command.
 """
@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 @dataclass(frozen=True)
 class Arg:
-    """What the type and the docstring of a field do not say about its argument."""
+    """Metadata of a field: everything about its argument that neither the type nor the docstring says."""
 
     metavar: str = ""
     """Placeholder for the value; two words for a pair of values."""

@@ -1,7 +1,7 @@
-"""What all commands share: where output goes, how errors look, and progress.
+"""Functions that all commands share: safe output, input files, and progress bars.
 
 Results go to stdout (as one JSON object with ``--json``), everything else to stderr. Exit codes: 0 done, 1 not true,
-2 bad input, 70 our own mistake.
+2 bad input, 70 a bug in Byheart.
 """
 
 import os
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def visible(text: str) -> str:
-    """A text that cannot command the terminal: what does not print, lines' ends aside, as Python writes it.
+    """Escape a text so that it cannot command the terminal: unprintable characters except line ends, as in Python.
 
     >>> visible("a\\x1b[2J")
     'a\\\\x1b[2J'
@@ -34,7 +34,7 @@ def visible(text: str) -> str:
 
 
 def typed(path: Path | None) -> str:
-    """A path as a shell takes it, in a command that is shown to be typed.
+    """Quote a path for a command that users paste into a shell.
 
     >>> typed(Path("my net")), typed(Path("-t.txt"))
     ("'my net'", './-t.txt')
@@ -43,14 +43,14 @@ def typed(path: Path | None) -> str:
 
 
 def hush() -> None:
-    """Nobody reads stdout any more: what is still written there, also by the interpreter on its way out, is lost."""
+    """Discard everything that is still written to stdout, because its reader has gone; the interpreter writes, too."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def say(line: str) -> None:
-    """A line on stdout, whether or not somebody still reads it."""
+    """Write a line to stdout, unless its reader has gone."""
     try:
         sys.stdout.write(f"{line}\n")
     except BrokenPipeError:
@@ -63,9 +63,12 @@ def given_by(
     facts: tuple[Path, ...] = (),
     columns: tuple[str, ...] | None = None,
 ) -> "Given":
-    """What a command was given: texts, a task's file or facts; BadInput unless it is one of the three."""
-    ways = {"texts": bool(files), "--task": task is not None, "--facts": bool(facts)}
-    chosen = [way for way, is_given in ways.items() if is_given]
+    """Return the texts, the task file or the facts that a command was given.
+
+    Raise BadInput unless exactly one of the three is given.
+    """
+    sources = {"texts": bool(files), "--task": task is not None, "--facts": bool(facts)}
+    chosen = [name for name, is_given in sources.items() if is_given]
     if not chosen:
         raise BadInput("no texts, no task and no facts are given; expected text files, --task FILE, or --facts FILE")
     if len(chosen) > 1:
@@ -83,19 +86,19 @@ def given_by(
 
 
 def facts_in(paths: tuple[Path, ...], columns: tuple[str, ...] | None) -> "Facts":
-    """The facts in files; what is given more than once is said on stderr, in one line."""
+    """Read the facts in files, and print one line to stderr if some of them are repeated."""
     from byheart.tasks import Facts
 
-    found = Facts.read(*paths, columns=columns or ())
-    again, first = found.repeated
+    facts = Facts.read(*paths, columns=columns or ())
+    again, first = facts.repeated
     if again:
-        what = "1 fact is" if len(again) == 1 else f"{len(again):,} facts are"
-        sys.stderr.write(visible(f"{what} given again, and taken once: {again[0]} is {first[0]}\n"))
-    return found
+        count = "1 fact is" if len(again) == 1 else f"{len(again):,} facts are"
+        sys.stderr.write(visible(f"{count} given again, and taken once: {again[0]} is {first[0]}\n"))
+    return facts
 
 
 def some(names: Sequence[str], most: int = 3) -> str:
-    """A list of names, or its beginning.
+    """Join the first ``most`` names, and count the rest.
 
     >>> some(["a", "b"]), some(["a", "b", "c", "d", "e"])
     ('a, b', 'a, b, c and 2 more')
@@ -106,7 +109,7 @@ def some(names: Sequence[str], most: int = 3) -> str:
 
 @contextmanager
 def steps(title: str, *, quiet: bool) -> Iterator[Report | None]:
-    """A progress bar on stderr, if somebody is there to see it, whose steps are counted by whoever works."""
+    """Show a progress bar on stderr if that is a terminal, and yield the function that moves it, or None."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -119,7 +122,7 @@ def steps(title: str, *, quiet: bool) -> Iterator[Report | None]:
         task = bar.add_task(title, total=None)
 
         def update(done: int, total: int, note: str = "", /) -> None:
-            if total != bar.tasks[0].total:  # other steps: how long the last ones took says nothing of these
+            if total != bar.tasks[0].total:  # new steps, whose time cannot be estimated from the old ones
                 bar.reset(task, total=total)
             bar.update(task, completed=done, description=f"{title}: {note}" if note else title)
 
@@ -127,7 +130,7 @@ def steps(title: str, *, quiet: bool) -> Iterator[Report | None]:
 
 
 def counted(items: Iterator[T], total: int, report: Report | None) -> Iterator[T]:
-    """The same items, and whoever waits hears how many there have been, every hundredth of them.
+    """Yield the items, and report progress a hundred times on the way.
 
     >>> list(counted(iter("abc"), 3, lambda done, total: print(done, "of", total)))
     1 of 3

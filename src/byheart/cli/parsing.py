@@ -1,7 +1,6 @@
-"""From the words of a command line to a command that runs.
+"""The parser: the words of a command line lead through the menus to one command, and only that one is imported.
 
-The words lead through the menus to one command, and only that command is imported. The help of a menu imports no
-library at all.
+The help of a menu imports no library at all.
 """
 
 import sys
@@ -65,7 +64,7 @@ def parse(words: list[str]) -> Any:
 def _without_own(words: list[str]) -> list[str]:
     """Register the constructions in the files after ``--construction``, and return the other words.
 
-    From then on they have a command, options and help as the built-in ones.
+    A registered construction has a command, options and help, as the built-in ones have.
     """
     if not any(words[: len(command)] == command for command in WITH_OWN):
         return words

@@ -15,7 +15,7 @@ from byheart.cli.output import hush, say, visible
 
 @dataclass(frozen=True)
 class Styled:
-    """A text with a style of rich: "dim", "bold green", …"""
+    """A text with a style of rich, such as "dim" or "bold green"."""
 
     text: str
     style: str
@@ -162,7 +162,7 @@ def number(value: float | None) -> str:
 
 
 def table(title: str, *columns: str) -> Any:
-    """A rich table; columns whose name starts with ">" are aligned to the right."""
+    """Return an empty rich table. Columns whose name starts with ">" are aligned to the right."""
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table

@@ -1,16 +1,17 @@
-"""``byheart show DIR``: where the parameters are; with a task, which head holds which example."""
+"""``byheart show DIR``: the parts of a network with their parameters; with a task, which head holds which example."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from byheart.cli.options import Json, Positional
-from byheart.cli.output import DONE
-from byheart.cli.result import console, number, print_json, table
+from byheart.cli.result import Block, Result, Table
 from byheart.files.writing import check_apart
 
 if TYPE_CHECKING:
     from byheart.networks import Account, Network
+    from byheart.report.saturation import Saturation
 
 
 @dataclass(frozen=True)
@@ -20,17 +21,17 @@ class ShowCommand:
     network: Positional[Path]
     """Network folder."""
     task: Path | None = None
-    """Softmax networks: the task that was memorized, to show which head holds which example."""
+    """Memorized task of a softmax network, to show which head holds which example."""
     plot: Path | None = None
-    """Draw it into this picture (.png or .svg): the parameters, or with --task the heads."""
+    """Picture to draw (.png or .svg): the parameters, or the heads if --task is given."""
     json: Json = False
 
-    def run(self) -> int:
-        """Load, count, print, draw."""
+    def run(self) -> "ShowResult":
+        """Load the network, count its parameters, and draw the picture."""
         from byheart.certificates.judges.softmax import inputs_of
         from byheart.networks import load
-        from byheart.report.parts import draw_parts, parts_of
-        from byheart.report.saturation import caption, draw_saturation, saturation_of
+        from byheart.report.parts import parts_of
+        from byheart.report.saturation import saturation_of
         from byheart.report.style import check_picture
         from byheart.tasks import load as load_task
 
@@ -38,31 +39,15 @@ class ShowCommand:
             check_picture(self.plot)
             check_apart(self.plot, self.network, self.task)
         network = load(self.network)
-        facts, parts = _facts(network), parts_of(network)
         heads = None if self.task is None else saturation_of(network, inputs_of(load_task(self.task)))
-        if self.json:
-            rows = [{"part": name, "parameters": p.dense, "nonzero": p.nonzero} for name, p in parts.items()]
-            held = {} if heads is None else {"held": heads.held.tolist(), "saturated": heads.share}
-            print_json({"parameters": network.account.dense, "facts": facts, "parts": rows, **held})
-        else:
-            _print(f"{self.network}: {', '.join(facts.values())}", network.account, parts)
-            if heads is not None:
-                console().print(caption(heads), markup=False)
+        result = ShowResult(self, network.account, _facts(network), parts_of(network), heads)
         if self.plot is not None:
-            short = [facts[name] for name in ("parameters", "padded", "bits") if name in facts]
-            title = f"{self.network.name}: {', '.join(short)}"
-            if heads is None:
-                draw_parts(parts, title, self.plot)
-            else:
-                draw_saturation(heads, title, self.plot)
-            if not self.json:
-                console().print(f"drew {self.plot}", markup=False)
-        return DONE
+            result.draw(self.plot)
+        return result
 
 
 def _facts(network: "Network") -> dict[str, str]:
-    """What there is to say about the whole."""
-
+    """Describe the network as a whole, by topic."""
     account, bits = network.account, network.about.get("bits")
     facts = {"kind": network.title, "parameters": f"{account.dense:,} parameters"}
     facts["entries"] = f"at most {account.max_bits} bits per entry"
@@ -73,12 +58,50 @@ def _facts(network: "Network") -> dict[str, str]:
     return facts
 
 
-def _print(title: str, account: "Account", parts: "dict[str, Account]") -> None:
-    rows = table(title, "part", ">parameters", ">non-zero", "")
-    most = max((part.dense for part in parts.values()), default=0) or 1
-    for name, part in parts.items():
-        bar = "█" * max(1, round(24 * part.dense / most))
-        rows.add_row(name, number(part.dense), number(part.nonzero), bar)
-    rows.add_section()
-    rows.add_row("all", number(account.dense), number(account.nonzero), "")
-    console().print(rows)
+@dataclass(frozen=True)
+class ShowResult(Result):
+    """The parts of a network."""
+
+    command: ShowCommand
+    account: "Account"
+    facts: dict[str, str]
+    parts: "dict[str, Account]"
+    heads: "Saturation | None"
+    """The heads of a softmax network on a task, if one is given."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the number of parameters, the facts, the parts, and what the heads hold."""
+        parts = [{"part": name, "parameters": p.dense, "nonzero": p.nonzero} for name, p in self.parts.items()]
+        heads = {"held": self.heads.held.tolist(), "saturated": self.heads.share} if self.heads is not None else {}
+        return {"parameters": self.account.dense, "facts": self.facts, "parts": parts, **heads}
+
+    def rows(self) -> Iterator[Block]:
+        """Yield the table of parts, a sentence about the heads, and the name of the picture."""
+        from byheart.report.saturation import caption
+
+        most = max((part.dense for part in self.parts.values()), default=0) or 1
+        yield Table(
+            f"{self.command.network}: {', '.join(self.facts.values())}",
+            ("part", ">parameters", ">non-zero", ""),
+            [
+                (name, part.dense, part.nonzero, "█" * max(1, round(24 * part.dense / most)))
+                for name, part in self.parts.items()
+            ],
+            total=("all", self.account.dense, self.account.nonzero, ""),
+        )
+        if self.heads is not None:
+            yield caption(self.heads)
+        if self.command.plot is not None:
+            yield f"drew {self.command.plot}"
+
+    def draw(self, picture: Path) -> None:
+        """Draw the parameters, or the heads if there is a task."""
+        from byheart.report.parts import draw_parts
+        from byheart.report.saturation import draw_saturation
+
+        facts = [self.facts[name] for name in ("parameters", "padded", "bits") if name in self.facts]
+        title = f"{self.command.network.name}: {', '.join(facts)}"
+        if self.heads is None:
+            draw_parts(self.parts, title, picture)
+        else:
+            draw_saturation(self.heads, title, picture)

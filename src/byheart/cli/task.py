@@ -1,13 +1,14 @@
 """``byheart task random | text | facts | embed | confused | show | check``."""
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from byheart.cli.menu import Entry, Menu, about
 from byheart.cli.options import Arg, Columns, Json, OwnConstructions, Positional
-from byheart.cli.output import DONE, NOT_TRUE, facts_in, steps
-from byheart.cli.result import console, number, print_json, table
+from byheart.cli.output import facts_in, steps
+from byheart.cli.result import Block, Result, Styled, Table, dim
 from byheart.errors import BadInput, check_seed
 from byheart.files.untrusted import read_text
 from byheart.files.writing import check_apart
@@ -15,6 +16,48 @@ from byheart.tasks.random_tasks import RandomTask
 
 if TYPE_CHECKING:
     from byheart.tasks import Task
+    from byheart.tasks.conditions import Conflict, Twins
+    from byheart.tasks.separated import Separation
+    from byheart.tasks.theorems import Hypothesis
+
+
+@dataclass(frozen=True)
+class TaskResult(Result):
+    """A task file, written or read."""
+
+    file: Path
+    task: "Task"
+    note: str = ""
+    """Remark below the table."""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """Further values for ``--json``."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the file, and the kind, size and fingerprint of the task."""
+        task = self.task
+        about = {"file": self.file, "task": task.kind, "size": task.size, "fingerprint": task.fingerprint}
+        return {**about, **self.extra}
+
+    def rows(self) -> Iterator[Block]:
+        """Yield the table of sizes, the fingerprint and the note."""
+        letters = (("examples", "N"), ("length", "n"), ("vocab", "ω"), ("labels", "C"), ("dim", "d"))
+        sizes = [(name, letter, getattr(self.task.size, name)) for name, letter in letters]
+        yield Table(
+            f"{self.file}: a {self.task.kind} task",
+            ("size", "letter", ">value"),
+            [(name, letter, "token ids" if value is None else value) for name, letter, value in sizes],
+        )
+        yield dim(f"fingerprint {self.task.fingerprint[:16]}…")
+        if self.note:
+            yield self.note
+
+
+def _saved(task: "Task", path: Path, note: str = "") -> TaskResult:
+    """Save a task and return the result of the command."""
+    from byheart.tasks import save
+
+    save(task, path)
+    return TaskResult(path, task, note)
 
 
 @dataclass(frozen=True)
@@ -24,49 +67,50 @@ class Random:
     out: Annotated[Path, Arg(aliases=("-o",))]
     """File to write: .npz or .jsonl."""
     drawing: RandomTask = field(default_factory=RandomTask)
+    """Settings of the draw."""
     json: Json = False
 
-    def run(self) -> int:
+    def run(self) -> TaskResult:
         """Draw and save."""
-        return _keep(self.drawing.draw(), self.out, self.json)
+        return _saved(self.drawing.draw(), self.out)
 
 
 @dataclass(frozen=True)
 class TextTask:
-    """Next-token distributions out of texts: every context of n words, and how often which word follows it.
+    """Count how often which word follows each context of n words of a text: next-token distributions.
 
-    With --every, language modelling instead: windows of n words, and the next word at every position.
+    With --every, make a language-modelling task instead: windows of n words, and the next word at every position.
     """
 
     files: Positional[tuple[Path, ...]]
-    """Text files; a form feed separates texts, and no context reaches from one into the next."""
+    """Text files. A form feed separates texts; no context crosses it."""
     out: Annotated[Path, Arg(aliases=("-o",))]
     """File to write: .npz or .jsonl."""
     length: int = 8
-    """n: words in a context."""
+    """n: words per context."""
     vocab: int = 500
-    """ω: the most frequent words, and one token for all others."""
+    """ω: the number of tokens: the most frequent words, and one token for all others."""
     examples: int | None = None
-    """N: the most frequent contexts, or the first windows; None: all."""
+    """N: number of contexts, the most frequent first, or of windows from the start (default: all)."""
     every: bool = False
-    """One label a token, the next word; every window begins with a token of its own (for kim-2023 --causal)."""
+    """Label every token with the next word. Every window begins with a token of its own, as kim-2023 --causal needs."""
     json: Json = False
 
-    def run(self) -> int:
+    def run(self) -> TaskResult:
         """Count and save."""
         from byheart.tasks.corpus import corpus_distribution, language_modelling
 
         check_apart(self.out, *self.files)
-        if self.every:
-            sizes = {"length": self.length, "vocab": self.vocab, "examples": self.examples}
-            return _keep(language_modelling(_texts(self.files), **sizes), self.out, self.json)  # type: ignore[arg-type]
-        corpus = corpus_distribution(_texts(self.files), length=self.length, vocab=self.vocab, examples=self.examples)
-        return _keep(corpus.task(), self.out, self.json)
+        texts = _texts(self.files)
+        sizes: dict[str, Any] = {"length": self.length, "vocab": self.vocab, "examples": self.examples}
+        return _saved(
+            language_modelling(texts, **sizes) if self.every else corpus_distribution(texts, **sizes).task(), self.out
+        )
 
 
 @dataclass(frozen=True)
-class FromFacts:
-    """Facts as a next-token task: prompts filled up to one length, and every completion one label."""
+class FactsTask:
+    """Turn facts into a next-token task: prompts padded to one length, and one label per completion."""
 
     files: Positional[tuple[Path, ...]]
     """Facts: .jsonl, .csv, .tsv or .parquet."""
@@ -75,45 +119,46 @@ class FromFacts:
     columns: Columns = None
     json: Json = False
 
-    def run(self) -> int:
-        """Read, number completions and save."""
+    def run(self) -> TaskResult:
+        """Read the facts, number their completions, and save the task."""
         from byheart.tasks import save
         from byheart.tasks.questions import fact_task
 
         check_apart(self.out, *self.files)
-        found = fact_task(facts_in(self.files, self.columns))
-        save(found.task, self.out)
-        shown = [piece.decode(errors="replace") if isinstance(piece, bytes) else piece for piece in found.completions]
-        _describe(found.task, self.out, self.json, {"completions": shown})
-        if not self.json:
-            more = "; --json lists them all" if len(shown) > 1 else ""
-            console().print(f"label 0 stands for {shown[0]!r}{more}", markup=False)
-        return DONE
+        source = fact_task(facts_in(self.files, self.columns))
+        save(source.task, self.out)
+        completions = [
+            text.decode(errors="replace") if isinstance(text, bytes) else text for text in source.completions
+        ]
+        more = "; --json lists them all" if len(completions) > 1 else ""
+        note = f"label 0 stands for {completions[0]!r}{more}"
+        return TaskResult(self.out, source.task, note, {"completions": completions})
 
 
 @dataclass(frozen=True)
 class Embed:
-    """Real token vectors: contexts of texts and the token after each as its query, as a sentence model sees them."""
+    """Take real token vectors from a sentence model: contexts of texts, and the token after each as its query."""
 
     files: Positional[tuple[Path, ...]]
-    """Text files; a form feed separates texts."""
+    """Text files. A form feed separates texts."""
     out: Annotated[Path, Arg(aliases=("-o",))]
     """File to write: .npz or .jsonl."""
     length: int = 16
-    """n: tokens in a context."""
+    """n: tokens per context."""
     examples: int = 200
-    """N: contexts, spread evenly over the texts."""
+    """N: number of contexts, spread evenly over the texts."""
     layer: Literal["static", "positioned", "1", "2", "3", "4", "5", "contextual"] = "contextual"
-    """Vectors of the embedding table, with positions, or as a layer writes them; contextual: the last of six."""
+    """Source of the vectors: the embedding table (static), the table with positions (positioned), the output of layer 1
+    to 5, or that of the last layer, the sixth (contextual)."""
     labels: int = 10
-    """C: the answers are random labels out of so many."""
+    """C: number of labels, from which the answers are drawn at random."""
     real: bool = False
-    """Random real numbers instead of labels as answers."""
+    """Draw random real numbers as answers instead of labels."""
     seed: int = 0
     """Seed of the answers."""
     json: Json = False
 
-    def run(self) -> int:
+    def run(self) -> TaskResult:
         """Read, embed and save."""
         import numpy as np
 
@@ -125,35 +170,33 @@ class Embed:
         rng = np.random.default_rng(self.seed)
         check_apart(self.out, *self.files)
         with steps("reading with the sentence model", quiet=self.json):
-            found = token_vectors(_texts(self.files), length=self.length, layer=self.layer, examples=self.examples)
+            source = token_vectors(_texts(self.files), length=self.length, layer=self.layer, examples=self.examples)
+        contexts, queries = source.vectors, source.queries
         if self.real:
-            targets = rng.random(len(found))
-            return _keep(
-                QueryTargets(contexts=found.vectors, queries=found.queries, targets=targets), self.out, self.json
-            )
-        labels = rng.integers(check_count("labels", self.labels), size=len(found))
-        task = QueryLabels(contexts=found.vectors, queries=found.queries, labels=labels, label_count=self.labels)
-        return _keep(task, self.out, self.json)
+            return _saved(QueryTargets(contexts=contexts, queries=queries, targets=rng.random(len(source))), self.out)
+        labels = rng.integers(check_count("labels", self.labels), size=len(source))
+        task = QueryLabels(contexts=contexts, queries=queries, labels=labels, label_count=self.labels)
+        return _saved(task, self.out)
 
 
 @dataclass(frozen=True)
 class Confused:
-    """Two sequences of different tokens that no layer of hardmax heads tells apart, with a label each."""
+    """Make two sequences of different tokens that no layer of hardmax heads tells apart, with a label each."""
 
     out: Annotated[Path, Arg(aliases=("-o",))]
     """File to write: .npz or .jsonl."""
     length: int = 4
-    """n: tokens in a sequence, from 4 on."""
+    """n: tokens per sequence, at least 4."""
     dim: int = 1
     """d: dimension of the tokens, which lie on a line."""
     heads: int = 8
-    """H: hardmax heads with random integer weights to ask, in exact arithmetic."""
+    """H: number of hardmax heads with random integer weights to evaluate, in exact arithmetic."""
     seed: int = 0
     """Seed of the line and of the heads."""
     json: Json = False
 
-    def run(self) -> int:
-        """Draw a line and heads, ask every head and save."""
+    def run(self) -> TaskResult:
+        """Draw a line and heads, evaluate every head, and save the task."""
         import numpy as np
 
         from byheart.constructions.gadgets.confused import confused_by, random_heads
@@ -167,128 +210,141 @@ class Confused:
         entries = 4 * check_count("heads", self.heads) * d**2 + 8 * check_count("length", self.length) * d
         check_memory(64 * entries, f"{self.heads:,} heads of dimension {d:,}, {self.length:,} tokens")
         base, step = (integers(rng.integers(1, 10, d).tolist()) for _ in range(2))
-        found = confused_by(random_heads(self.heads, d, rng), self.length, base, step)
-        vectors = np.array([[*sequence[1:], sequence[0]] for sequence in found], np.float64)  # the last token asks
-        code = _keep(NextToken(vectors=vectors, labels=[0, 1]), self.out, self.json)
-        if not self.json:
-            console().print(f"all of {self.heads} random hardmax heads give the last token the same in both sequences")
-        return code
+        pair = confused_by(random_heads(self.heads, d, rng), self.length, base, step)
+        vectors = np.array([[*sequence[1:], sequence[0]] for sequence in pair], np.float64)  # the last token asks
+        note = f"all of {self.heads} random hardmax heads give the last token the same in both sequences"
+        return _saved(NextToken(vectors=vectors, labels=[0, 1]), self.out, note)
 
 
 @dataclass(frozen=True)
 class ShowTask:
-    """Say what a task file holds."""
+    """Describe a task file."""
 
     file: Positional[Path]
     """Task file (.npz or .jsonl)."""
     json: Json = False
 
-    def run(self) -> int:
+    def run(self) -> TaskResult:
         """Load and describe."""
         from byheart.tasks import load
 
-        _describe(load(self.file), self.file, self.json)
-        return DONE
+        return TaskResult(self.file, load(self.file))
 
 
 @dataclass(frozen=True)
 class Check:
-    """Hold a task against the theorems' conditions: separation, permuted twins, consistency; or a theorem's own."""
+    """Check the conditions of the theorems on a task: separation, permuted twins, consistency, or one theorem's own."""
 
     file: Positional[Path]
     """Task file (.npz or .jsonl)."""
     theorem: Annotated[str | None, Arg(metavar="NAME")] = None
     """Check each hypothesis of one theorem, named by its construction (byheart theorems --brief lists them)."""
     positions: bool = False
-    """Judge for networks with positional codes, where order matters."""
+    """Check for networks with positional codes, for which order matters."""
     causal: bool = False
-    """With --theorem kim-2023: judge for its causal form, where a position sees no later tokens."""
+    """Check for the causal form of --theorem kim-2023, in which a position does not see later tokens."""
     construction: OwnConstructions = ()
     json: Json = False
 
-    def run(self) -> int:
-        """Load and check; exit code 1 if the task asks for two answers to one question, or a hypothesis fails."""
+    def run(self) -> "ConditionsResult | HypothesesResult":
+        """Load and check."""
+        from byheart.constructions import find
         from byheart.tasks import conflict, load, permuted_twins, separation
 
         task = load(self.file)
         if self.theorem is not None:
-            return self._theorem(self.theorem, task)
+            form = {name: True for name in ("positions", "causal") if getattr(self, name)}
+            with steps(f"checking the hypotheses of {self.theorem}", quiet=self.json):
+                return HypothesesResult(self.file, self.theorem, find(self.theorem).check(task, **form))
         if self.causal:
             raise BadInput("--causal is a form of a theorem; expected --theorem kim-2023 beside it")
-        apart, twins, clash = separation(task), permuted_twins(task), conflict(task, positions=self.positions)
-        if self.json:
-            delta = apart.delta if apart.closest is not None else None
-            print_json(
-                {
-                    "memorizable": clash is None,
-                    "separation": {"r": apart.r, "delta": delta, "closest": apart.closest},
-                    "permuted_twins": None if twins is None else [twins.first, twins.second],
-                    "conflict": None if clash is None else str(clash),
-                }
-            )
-            return DONE if clash is None else NOT_TRUE
-        twins_found = str(twins or "no two sequences are permutations of each other")
-        how = "in order" if self.positions else "up to permutation"
-        verdicts = table(f"{self.file}: the theorems' conditions", "condition", "verdict", "found")
-        verdicts.add_row("token-wise (r, δ)-separated", "holds", str(apart))
-        verdicts.add_row("distinct up to permutation", "holds" if twins is None else "fails", twins_found)
-        verdict = "holds" if clash is None else "fails"
-        verdicts.add_row(f"consistent, {how}", verdict, str(clash or "one answer to every question"))
-        console().print(verdicts)
-        return DONE if clash is None else NOT_TRUE
+        clash = conflict(task, positions=self.positions)
+        return ConditionsResult(self, separation(task), permuted_twins(task), clash)
 
-    def _theorem(self, theorem: str, task: "Task") -> int:
-        from byheart.constructions import find
 
-        form = {name: True for name in ("positions", "causal") if getattr(self, name)}
-        with steps(f"checking the hypotheses of {theorem}", quiet=self.json):
-            found = find(theorem).check(task, **form)
-        failed = any(hypothesis.verdict == "fails" and hypothesis.needed for hypothesis in found)
-        if self.json:
-            print_json({"theorem": theorem, "fails": failed, "hypotheses": [asdict(row) for row in found]})
-            return NOT_TRUE if failed else DONE
+@dataclass(frozen=True)
+class ConditionsResult(Result):
+    """The conditions that most theorems share."""
+
+    command: Check
+    separation: "Separation"
+    twins: "Twins | None"
+    conflict: "Conflict | None"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the separation, the permuted twins, and the conflict."""
+        twins, delta = self.twins, self.separation.delta if self.separation.closest is not None else None
+        return {
+            "memorizable": self.conflict is None,
+            "separation": {"r": self.separation.r, "delta": delta, "closest": self.separation.closest},
+            "permuted_twins": None if twins is None else [twins.first, twins.second],
+            "conflict": None if self.conflict is None else str(self.conflict),
+        }
+
+    def rows(self) -> Iterator[Block]:
+        """Yield the table of conditions."""
+        twins = str(self.twins or "no two sequences are permutations of each other")
+        clash = str(self.conflict or "one answer to every question")
+        order = "in order" if self.command.positions else "up to permutation"
+        yield Table(
+            f"{self.command.file}: the theorems' conditions",
+            ("condition", "verdict", "found"),
+            [
+                ("token-wise (r, δ)-separated", "holds", str(self.separation)),
+                ("distinct up to permutation", "holds" if self.twins is None else "fails", twins),
+                (f"consistent, {order}", "holds" if self.conflict is None else "fails", clash),
+            ],
+        )
+
+    @property
+    def is_true(self) -> bool:
+        """False if the task asks for two answers to one question."""
+        return self.conflict is None
+
+
+@dataclass(frozen=True)
+class HypothesesResult(Result):
+    """The hypotheses of one theorem on a task."""
+
+    file: Path
+    theorem: str
+    hypotheses: "list[Hypothesis]"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the theorem, whether it fails, and its hypotheses."""
+        return {"theorem": self.theorem, "fails": not self.is_true, "hypotheses": self.hypotheses}
+
+    def rows(self) -> Iterator[Block]:
+        """Yield the table of hypotheses."""
         colours = {"holds": "green", "fails": "red", "undecided": "yellow"}
-        verdicts = table(f"{self.file}: the hypotheses of {theorem}", "hypothesis", "verdict", "found")
-        for row in found:
-            name = row.name if row.needed else f"(not needed) {row.name}"
-            verdicts.add_row(name, f"[{colours[row.verdict]}]{row.verdict}[/]", row.found)
-        console().print(verdicts)
-        return NOT_TRUE if failed else DONE
+        yield Table(
+            f"{self.file}: the hypotheses of {self.theorem}",
+            ("hypothesis", "verdict", "found"),
+            [
+                (
+                    row.name if row.needed else f"(not needed) {row.name}",
+                    Styled(row.verdict, colours[row.verdict]),
+                    row.found,
+                )
+                for row in self.hypotheses
+            ],
+        )
+
+    @property
+    def is_true(self) -> bool:
+        """False if a hypothesis that the theorem needs fails."""
+        return not any(row.verdict == "fails" and row.needed for row in self.hypotheses)
 
 
 def _texts(files: tuple[Path, ...]) -> list[str]:
+    """Return the texts in the files; a form feed separates two texts."""
     if not files:
         raise BadInput("no files; expected one or more texts")
-    texts = []
-    for file in files:
-        texts += read_text(file).split("\f")
-    return texts
-
-
-def _keep(task: "Task", path: Path, as_json: bool) -> int:
-    from byheart.tasks import save
-
-    save(task, path)
-    _describe(task, path, as_json)
-    return DONE
-
-
-def _describe(task: "Task", path: Path, as_json: bool, more: dict[str, object] | None = None) -> None:
-    if as_json:
-        said = {"file": str(path), "task": task.kind, "size": asdict(task.size), "fingerprint": task.fingerprint}
-        print_json({**said, **(more or {})})
-        return
-    size = task.size
-    rows = table(f"{path}: a {task.kind} task", "size", "letter", ">value")
-    for name, letter in (("examples", "N"), ("length", "n"), ("vocab", "ω"), ("labels", "C"), ("dim", "d")):
-        value = getattr(size, name)
-        rows.add_row(name, letter, number(value) if value is not None else "token ids")
-    console().print(rows)
-    console().print(f"fingerprint {task.fingerprint[:16]}…", style="dim")
+    return [text for file in files for text in read_text(file).split("\f")]
 
 
 def menu() -> Menu:
-    """The commands about tasks."""
+    """Return the menu of commands about tasks."""
     return {
         "random": Entry(
             about(
@@ -299,36 +355,37 @@ def menu() -> Menu:
         ),
         "text": Entry(
             about(
-                "Next-token distributions out of texts, or (--every) the next word at every position of a window.",
+                "Make next-token distributions from texts, or, with --every, label every position with the next word.",
                 "byheart task text book.txt --length 8 --vocab 500 --examples 1000 -o words.npz",
             ),
             lambda: TextTask,
         ),
         "facts": Entry(
             about(
-                "Facts as a next-token task: prompts filled up to one length, and every completion one label.",
+                "Turn facts into a next-token task: prompts padded to one length, and one label per completion.",
                 "byheart task facts facts.csv -o t.npz",
             ),
-            lambda: FromFacts,
+            lambda: FactsTask,
         ),
         "embed": Entry(
             about(
-                "Real token vectors: contexts of texts with the token after each as the query (extra: embeddings).",
+                "Take real token vectors from a sentence model: contexts of texts, each with the token after it as the "
+                "query (extra: embeddings).",
                 "byheart task embed book.txt --length 16 --examples 200 -o q.npz",
             ),
             lambda: Embed,
         ),
         "confused": Entry(
             about(
-                "Two sequences of different tokens that no layer of hardmax heads tells apart, with a label each.",
+                "Make two sequences of different tokens that no layer of hardmax heads tells apart, with a label each.",
                 "byheart task confused --length 6 --dim 2 --heads 8 -o c.npz",
             ),
             lambda: Confused,
         ),
-        "show": Entry(about("Say what a task file holds.", "byheart task show t.npz"), lambda: ShowTask),
+        "show": Entry(about("Describe a task file.", "byheart task show t.npz"), lambda: ShowTask),
         "check": Entry(
             about(
-                "Hold a task against the theorems' conditions, or against one theorem's hypotheses.",
+                "Check the theorems' conditions on a task, or the hypotheses of one theorem.",
                 "byheart task check t.npz",
                 "byheart task check q.npz --theorem mahdavi-2024",
             ),

@@ -145,7 +145,7 @@ class TheoremsCommand:
     brief: bool = False
     """Print the statements alone: build and certify nothing."""
     out: Annotated[Path | None, Arg(aliases=("-o",))] = None
-    """Also write the table as a page in Markdown."""
+    """Markdown file for the table."""
     json: Json = False
 
     def run(self) -> TheoremsResult:

@@ -179,7 +179,7 @@ def fit(
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class FamilyComparison:
     """All families on the same points: by ascending AICc, then those without one, then failed fits."""
 
     fits: tuple[FamilyFit, ...]
@@ -211,7 +211,7 @@ class Comparison:
 
 def compare(
     x: npt.ArrayLike, y: npt.ArrayLike, families: Sequence[Family] = FAMILIES, *, level: float = LEVEL
-) -> Comparison:
+) -> FamilyComparison:
     """Fit every family to the same points.
 
     >>> x = np.arange(1, 9)
@@ -221,7 +221,7 @@ def compare(
     if not families:
         raise BadInput("families is empty; expected at least one")
     fits = [fit(x, y, family, level=level) for family in families]
-    return Comparison(tuple(sorted(fits, key=lambda f: (f.status == "failed", f.aicc is None, f.aicc or 0.0))))
+    return FamilyComparison(tuple(sorted(fits, key=lambda f: (f.status == "failed", f.aicc is None, f.aicc or 0.0))))
 
 
 def _solve(family: Family, xs: Floats, ys: Floats) -> Floats:

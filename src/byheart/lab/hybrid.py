@@ -1,18 +1,18 @@
-"""Between building and training: constructed attention that stays while the rest is trained, or training that starts
-at a construction.
+"""Hybrids of building and training: train a network around constructed attention, or from a construction on.
 
-A construction (:class:`~byheart.networks.softmax.SoftmaxNetwork` of mahdavi-2024 or dana-2025) says that weights exist;
-training says which are found. Two runs in between tell what is hard about finding them:
+A construction (a :class:`~byheart.networks.softmax.SoftmaxNetwork` of mahdavi-2024 or dana-2025) proves that weights
+exist; training shows which weights are found. Two kinds of runs between them show what is hard about finding them:
 
-- ``frozen-attention``: what decides where heads look (W_Q, W_K, and W_E and W_pos where tokens are ids) is the
-  construction's and is not trained; values, outputs and unembedding are drawn anew and trained. If the construction's
+- ``frozen-attention``: the tensors that decide where heads look (W_Q, W_K, and W_E and W_pos if tokens are ids) are the
+  construction's and are not trained. Values, outputs and unembedding are drawn anew and trained. If the construction's
   features are of full rank, weights that memorize all examples exist. The trained part may have other ``widths``,
-  since a construction reads labels off two numbers, which is little to train on.
+  because a construction reads labels from two numbers, which is little to train on.
 - ``construction``: all tensors are the construction's at first, and all are trained.
 - ``random``, the control: the same network, drawn anew and trained.
 
-The function is the network's own: no scale, no bias but b_in. Constructions use float64's range and digits: train with
-dtype=torch.float64. What is drawn: every head's matrices xavier-uniform, the others uniform in ±1/√(numbers summed up).
+The function is the network's own: no scale, no bias but b_in. Constructions use float64's range and precision: train
+with dtype=torch.float64. Tensors drawn anew are xavier-uniform per head; the others are uniform in ±1/√(number of
+summed terms).
 """
 
 import math
@@ -29,7 +29,7 @@ from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTa
 
 Start = Literal["frozen-attention", "construction", "random"]
 ATTENTION = frozenset({"W_Q", "W_K", "W_E", "W_pos"})
-"""What decides where heads look."""
+"""Tensors that decide where heads look."""
 Shapes = tuple[tuple[str, Shape], ...]
 
 
@@ -45,15 +45,15 @@ class SoftmaxModel:
 
     @property
     def parameters(self) -> int:
-        """Every entry of every tensor."""
+        """Number of entries of all tensors."""
         return sum(math.prod(shape) for _, shape in self.shapes)
 
     def init(self, generator: torch.Generator) -> Tensors:
-        """Drawn anew."""
+        """Draw all tensors anew."""
         return uniform(dict(self.shapes), {name: _bound(name, shape) for name, shape in self.shapes}, generator)
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
-        """[M, B, C]: what the network gives."""
+        """Return the network's outputs [M, B, C]."""
         vectors, asked = self._embedded(weights, batch)
         directions = torch.einsum("mbhk,mhdk->mbhd", self._queries(weights, asked), weights["W_K"])
         shared = vectors.dim() == 3
@@ -88,15 +88,15 @@ def member_from(
     seed: int = 0,
     widths: tuple[int, int] | None = None,
 ) -> Member:
-    """A member to train on ``task``, the network's own; ``widths`` are d_v and k of W_V and W_O, if drawn anew.
+    """Return a member to train on ``task``, the network's own.
 
-    The loss is yours to choose: "mean-square" for real targets, "cross-entropy" for all others, where answers that are
-    distributions count by their contexts' weights.
+    ``widths`` are d_v and k of W_V and W_O if these are drawn anew. The loss must be "mean-square" for real targets and
+    "cross-entropy" otherwise; answers that are distributions count by their contexts' weights.
     """
     if start not in get_args(Start):
         raise BadInput(f"start is {start!r}; expected {', '.join(get_args(Start))}")
     if start == "construction" and widths is not None:
-        raise BadInput("widths are given with start='construction'; expected them for what is drawn anew")
+        raise BadInput("widths are given with start='construction'; expected them only for tensors drawn anew")
     real = isinstance(task, QueryTargets)
     if real != (training.loss == "mean-square"):
         raise BadInput(
@@ -140,7 +140,7 @@ def _bound(name: str, shape: tuple[int, ...]) -> float:
 
 
 def _data(task: Task) -> tuple[Tensors, Tensors]:
-    """Examples and constants of a task."""
+    """Return examples and constants of a task."""
     if isinstance(task, QueryTask):
         contexts, queries = torch.tensor(task.contexts), torch.tensor(task.queries)
         answers = torch.tensor(task.labels if isinstance(task, QueryLabels) else task.answers)

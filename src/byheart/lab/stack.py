@@ -10,7 +10,7 @@ On CUDA every stack has its own stream, and :meth:`Stack.start` returns before i
 
 Members may have different numbers of examples (:mod:`byheart.lab.examples`). If a batch consists of all examples of
 each member, it is cut once, and members with the same examples share it. Nothing is drawn here: first weights come from
-the members' own generators (:mod:`byheart.lab.weights`), and orders of examples from :mod:`byheart.lab.orders`.
+the members' own generators (:mod:`byheart.lab.weights`), and orders of examples from :mod:`byheart.lab.examples`.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,10 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.adam import adam_
-from byheart.lab.examples import StackedExamples, placed
+from byheart.lab.examples import StackedExamples, placed, shuffles
 from byheart.lab.fused import step_for
 from byheart.lab.losses import Counted, losses, rights
 from byheart.lab.member import ANSWERS, Member, MemberArchitecture, State, Tensors
-from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
 from byheart.lab.weights import first_weights, padded, shapes_of, trained_shapes, views
 

@@ -1,4 +1,4 @@
-"""Notes of a network about its texts or facts, checked, because a folder may come from anywhere."""
+"""Read the notes on texts and facts in config.json. They are checked, because a folder may come from anyone."""
 
 from reprlib import repr as shortened
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
@@ -14,7 +14,7 @@ MAX_PRINT = 64
 
 
 class TextNote(TypedDict):
-    """Entry of config.json for a text that the network recites."""
+    """Note in config.json about a text that the network recites."""
 
     name: Annotated[str, Such(lambda name: name != "" and "\0" not in name, "the name of a text")]
     tokens: Annotated[int, Within(0, MAX_TOKENS)]
@@ -22,7 +22,7 @@ class TextNote(TypedDict):
 
 
 class FactsNote(TypedDict):
-    """Entry of config.json for the facts that a network was compiled from."""
+    """Note in config.json about the facts that a network was compiled from."""
 
     count: Annotated[int, Within(1, MAX_TOKENS)]
     longest: Annotated[int, Within(1, MAX_TOKENS)]

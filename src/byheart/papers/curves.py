@@ -1,4 +1,4 @@
-"""From a table of results to the curves of a figure: repetitions become means with standard deviations.
+"""Curves of a figure, from a table of results: repetitions become means with standard deviations.
 
 A table is a list of flat rows, config and metrics side by side. Rows that differ in nothing but the seed are
 repetitions: a point is their mean, and its error bar their standard deviation (none for a single run). Rows without a

@@ -1,4 +1,4 @@
-"""What a paper's folder provides: its question, and the figures, tables and findings that a table of results allows."""
+"""The interface of a paper's folder: its question, and the figures, tables and findings that results allow."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

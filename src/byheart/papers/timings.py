@@ -1,21 +1,21 @@
-"""How long experiments take: seconds that were measured, in ``seconds.csv``, each with the command that measured them.
+"""Measured times of experiments, in ``seconds.csv``, each with the command that measured it.
 
     experiment   the experiment's name, or the beginning of the names of several that were measured together
     scale        smoke, short or paper
-    machine      "H200" (one GPU), or "2 cores" (a CPU that has so many)
-    models       how many were trained: all of the experiment's, every so many-th, or those of the first seeds
-    model_steps  the steps of all of them together: as many as the experiment has, or the first few of each model
-    seconds      of training, without the start of Python: on a GPU wall time, on a CPU the processor time of one thread
-    command      what trains the same models, and measures it
+    machine      "H200" (one GPU), or "2 cores" (a CPU with two cores)
+    models       number of trained models: all of the experiment, every k-th, or those of the first seeds
+    model_steps  steps of all these models together: all that the experiment has, or the first few of each model
+    seconds      time of training, without the start of Python: wall time on a GPU, time of one thread on a CPU
+    command      the command that trains the same models and measures them
 
-Nothing in the file is estimated. ``benchmarks/lab_seconds.py`` measures, and writes the rows. Mahdavi's, Madden's and
-the ladder's on an H200 are of the runs that gave the shipped results: Mahdavi's by a script that made the same calls,
-the others in parts, which are added up. Machines of one kind differ: take the figures for their order of magnitude.
+Nothing in the file is estimated. ``benchmarks/lab_seconds.py`` measures and writes the rows. Those of Mahdavi, Madden
+and the ladder on an H200 come from the runs that gave the shipped results: Mahdavi's from a script that made the same
+calls, the others from parts, which are added up. Machines of one kind differ: only the order of magnitude is reliable.
 
-What nobody has measured as a whole is estimated where a part was, at the same scale and on the same machine: so many
-model-steps per second, for the model-steps that the experiment has. That is rather too much than too little: models
-may stop early, of a part fewer are trained at once, and a part's beginning counts. Where several experiments were
-measured together, it takes a step of one for as long as a step of another.
+An experiment that was not measured as a whole gets an estimate if a part of it was, at the same scale and on the same
+machine: the model-steps of the experiment over the model-steps per second of the part. The estimate is too high rather
+than too low: models may stop early, a part trains fewer of them at once, and its start counts. If several experiments
+were measured together, the estimate assumes that a step of one takes as long as a step of another.
 """
 
 import csv
@@ -43,7 +43,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Seconds:
-    """How long, and whether that is an estimate from a part, or was measured as a whole."""
+    """A time in seconds, and whether it is an estimate from a part."""
 
     value: float
     estimated: bool
@@ -53,13 +53,13 @@ COLUMNS = tuple(field.name for field in fields(Timing))
 
 
 def model_steps(configs: Sequence[Any]) -> int:
-    """The steps of all models together, if none stops early."""
+    """Return the number of steps of all models together, if none stops early."""
     return sum(config.steps for config in configs)
 
 
 @cache
 def timings() -> tuple[Timing, ...]:
-    """All that was measured."""
+    """Return all measured times."""
     text = resources.files(__package__).joinpath("seconds.csv").read_text(encoding="utf-8")
     numbers = {"models": int, "model_steps": int, "seconds": float}
     return tuple(
@@ -69,20 +69,20 @@ def timings() -> tuple[Timing, ...]:
 
 
 def seconds(experiment: str, scale: str, machine: str, configs: Sequence[Any]) -> Seconds | None:
-    """For all models of an experiment as it is today: measured, or else estimated from a part, or from several
-    experiments that were measured together; None if nothing was.
+    """Return the time of all models of an experiment: measured, or estimated; None if no part of it was measured.
+
+    An estimate comes from a part of the experiment, or else from several experiments that were measured together.
     """
     from byheart.papers.experiments import EXPERIMENTS
 
-    known = [one for one in timings() if (one.scale, one.machine) == (scale, machine)]
-    own = [one for one in known if one.experiment == experiment]
+    measured = [timing for timing in timings() if (timing.scale, timing.machine) == (scale, machine)]
+    own = [timing for timing in measured if timing.experiment == experiment]
     total = model_steps(configs)
-    for one in own:
-        if (one.models, one.model_steps) == (len(configs), total):
-            return Seconds(one.seconds, estimated=False)
-    together = [
-        one for one in known if one.experiment not in EXPERIMENTS and experiment.startswith(f"{one.experiment}-")
-    ]
-    for one in [*own, *together]:
-        return Seconds(one.seconds / one.model_steps * total, estimated=True)
+    for timing in own:
+        if (timing.models, timing.model_steps) == (len(configs), total):
+            return Seconds(timing.seconds, estimated=False)
+    groups = [timing for timing in measured if timing.experiment not in EXPERIMENTS]
+    together = [timing for timing in groups if experiment.startswith(f"{timing.experiment}-")]
+    for timing in [*own, *together]:
+        return Seconds(timing.seconds / timing.model_steps * total, estimated=True)
     return None

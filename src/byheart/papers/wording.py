@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from byheart.lab.fits import Comparison, Estimate
+from byheart.lab.fits import Estimate, FamilyComparison
 
 
 def range_in_words(ordered: Sequence[float], digits: str) -> str:
@@ -31,7 +31,7 @@ def interval_cells(name: str, estimate: Estimate | None) -> dict[str, Any]:
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
-def law_rows(comparison: Comparison, **first: Any) -> list[Mapping[str, Any]]:
+def law_rows(comparison: FamilyComparison, **first: Any) -> list[Mapping[str, Any]]:
     """Return a row for each family, the preferred one first, with Akaike's weights beside AICc."""
     preferred = {id(comparison.by_aicc): "AICc", id(comparison.by_leave_one_out): "left out"}
     preferred |= {id(comparison.by_aicc): "AICc, left out"} if comparison.agreed else {}

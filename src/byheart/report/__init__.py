@@ -1,4 +1,4 @@
-"""Tables and pictures: what was built beside what is known.
+"""Pictures and pages of results.
 
-The room reads tasks, bounds, constructions and certificates; it computes no mathematics of its own.
+The room draws what other rooms have computed: it builds no network and judges none.
 """

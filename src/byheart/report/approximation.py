@@ -1,9 +1,9 @@
 """A function and the Transformers that approximate it, as one picture.
 
-Above, one slice per ε (at most four of them): the first token's output while its first coordinate runs through
-[0, 1] and everything else stands still, f in grey and the network's own outputs in colour. Below, the measured distance
-against ε with its 95 % interval and the line that it must stay below, and the parameters against ε beside the number of
-questions on the grid.
+Above is one slice per ε (at most four of them): the first token's output while its first coordinate runs through [0, 1]
+and everything else stands still, f in grey and the network's own outputs in colour. Below are the measured distance
+against ε, with its 95 % interval and the line that it must stay below, and the parameters against ε beside the number
+of questions on the grid.
 """
 
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ _FINE = 1 << 9
 
 
 def slice_points(length: int, dim: int) -> Floats:
-    """Sequences whose first coordinate runs through [0, 1] in steps of 2^−9; the other tokens are spread out.
+    """Return sequences whose first coordinate runs through [0, 1] in steps of 2^−9; the other tokens are spread out.
 
-    They stand at odd multiples of 2^−9, which are edges of cells only where there are 512 or more.
+    The other tokens stand at odd multiples of 2^−9, which are edges of cells only where there are 512 cells or more.
 
     >>> slice_points(3, 1)[:2, :, 0].tolist()
     [[0.0, 0.287109375, 0.623046875], [0.001953125, 0.287109375, 0.623046875]]
@@ -40,7 +40,7 @@ def slice_points(length: int, dim: int) -> Floats:
 
 
 def draw_approximations(results: Results, path: Path) -> None:
-    """Slices, errors and parameters of networks that approximate one function, into ``path``."""
+    """Draw slices, errors and parameters of networks that approximate one function."""
     picture, (axes,) = canvas(path, width=9.2, height=6.0)
     axes.remove()
     picture.get_layout_engine().set(hspace=0.02, wspace=0.06, h_pad=0.05, w_pad=0.06)
@@ -60,26 +60,26 @@ def draw_approximations(results: Results, path: Path) -> None:
 
 
 def _colour(results: Results) -> str:
-    """The colour of the construction that memorized the grid."""
+    """Return the colour of the construction that memorized the grid."""
     return colours().get(results[0][0].built.construction, COLOUR)
 
 
-def _spread(many: int) -> list[int]:
-    """At most ``_SLICES`` of ``many`` indices, from the first to the last."""
-    return sorted({round(i) for i in np.linspace(0, many - 1, min(many, _SLICES))})
+def _spread(count: int) -> list[int]:
+    """Return at most ``_SLICES`` of ``count`` indices, from the first to the last."""
+    return sorted({round(i) for i in np.linspace(0, count - 1, min(count, _SLICES))})
 
 
 def _draw_slices(part: Any, results: Results) -> None:
-    """Side by side: the function, and what the network of each ε makes of it."""
+    """Draw the function and the outputs of the network of each ε, side by side."""
     first, colour = results[0][0], _colour(results)
     points = slice_points(first.network.length, first.network.dim)
-    xs, wanted = points[:, 0, 0], first.target(points)[:, 0]
+    xs, expected = points[:, 0, 0], first.target(points)[:, 0]
     for index, axes in enumerate(part.subplots(1, len(results), sharey=True, squeeze=False)[0]):
         result, _ = results[index]
         got = outputs(result.network, points)[0][:, 0]
         plain(axes)
-        axes.fill_between(xs, wanted, got, color=colour, alpha=0.13, linewidth=0)
-        axes.plot(xs, wanted, color=QUIET, linewidth=1.6)
+        axes.fill_between(xs, expected, got, color=colour, alpha=0.13, linewidth=0)
+        axes.plot(xs, expected, color=QUIET, linewidth=1.6)
         axes.plot(xs, got, color=colour, linewidth=1.6)
         cells = result.design.cells
         size = f"{cells} cell{'s' * (cells != 1)}, {result.account.dense:,} parameters"
@@ -102,7 +102,7 @@ def _moving(points: Floats) -> str:
 
 
 def _draw_errors(axes: Any, results: Results) -> None:
-    """Measured distance against ε, below the line where they are equal."""
+    """Draw the measured distance against ε, below the line where they are equal."""
     epsilons = [result.epsilon for result, _ in results]
     ends = np.array([min(epsilons) / 1.35, max(epsilons) * 1.35])
     axes.plot(ends, ends, color=FAINT, linewidth=1.4, linestyle=(0, (5, 3)))
@@ -124,7 +124,7 @@ def _draw_errors(axes: Any, results: Results) -> None:
 
 
 def _apart(epsilons: list[float]) -> list[float]:
-    """Those of the values, given in falling order, that have room for a number on a logarithmic axis."""
+    """Return the values, of those in falling order, that have room for a number on a logarithmic axis."""
     room = (max(epsilons) / min(epsilons)) ** 0.14
     chosen = epsilons[:1]
     for epsilon in epsilons[1:]:
@@ -138,7 +138,7 @@ def _beside() -> dict[str, Any]:
 
 
 def _draw_parameters(axes: Any, results: Results) -> None:
-    """Parameters against ε, and the questions of the grid, which is what they memorize."""
+    """Draw parameters against ε, and the number of questions of the grid, which the networks memorize."""
     epsilons = [result.epsilon for result, _ in results]
     colour = _colour(results)
     parameters = [result.account.dense for result, _ in results]
@@ -147,9 +147,9 @@ def _draw_parameters(axes: Any, results: Results) -> None:
     axes.plot(epsilons, parameters, "o-", color=colour, markersize=5, linewidth=1.8)
     above = {"xytext": (3, 5), "ha": "left", "va": "bottom"} | _beside() | {"color": colour}
     below = above | {"xytext": (-4, -4), "ha": "right", "va": "top"}
-    for epsilon, most, asked in zip(epsilons, parameters, questions, strict=True):
+    for epsilon, size, count in zip(epsilons, parameters, questions, strict=True):
         if epsilon in _apart(epsilons)[1:]:
-            axes.annotate(f"{most:,}", (epsilon, most), **(above if most >= asked else below))
+            axes.annotate(f"{size:,}", (epsilon, size), **(above if size >= count else below))
     axes.set(xscale="log", yscale="log", xlim=(min(epsilons) / 1.9, max(epsilons) * 2.4))
     low, high = min(parameters + questions), max(parameters + questions)
     margin = max(2, high / low) ** 0.15
@@ -162,7 +162,7 @@ def _draw_parameters(axes: Any, results: Results) -> None:
 
 
 def _ticks(axes: Any, epsilons: list[float]) -> None:
-    """The values of ε themselves, where they are few, and plain numbers."""
+    """Put the values of ε below the axis, where there is room for them, and write plain numbers."""
     from matplotlib.ticker import NullFormatter, NullLocator, StrMethodFormatter
 
     axes.xaxis.set_minor_locator(NullLocator())

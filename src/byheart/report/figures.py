@@ -1,4 +1,4 @@
-"""Pictures from tables: one function per figure."""
+"""Figures of constructions: parameters against the number of examples, beside lower bounds."""
 
 import math
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from byheart.report.style import NARROW, canvas, colours, save_picture
 from byheart.sizes import Size
 
 _GAP = 0.048
-"""Height of a name, as a part of the axes."""
+"""Height of a name, as a share of the axes' height."""
 _PROVED = "needed behind fixed codes (VC, proved)"
-"""The table of codes is not counted in the pictures, so it has to be drawn before the labels are known."""
+"""Name of the proved bound. The pictures do not count the table of codes, so it must be drawn before the labels."""
 _FAR = 400.0
-"""Constants beyond this are of another order; their curves are omitted."""
+"""Largest constant whose curve is drawn; larger ones are of another order."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class FigureLine:
     style: Any = "-"
     width: float = 2.0
     note: str = ""
-    """Shown in grey after the name, where there is room."""
+    """Text in grey after the name, where there is room."""
     short: str = ""
-    """Its name where there is little room, if it has another one then."""
+    """Name in a narrow picture, if it differs."""
 
 
 def parameter_table(size: Size, setting: Setting, *, positions: bool = False, largest: int = 10**6) -> list[PlanPoint]:
-    """The plans of all constructions, N from 10 (1 for smaller tasks) to ``largest``, eight per decade."""
+    """Return the plans of all constructions, N from 10 (1 for smaller tasks) to ``largest``, eight per decade."""
     points = []
     first = 8 if size.examples >= 10 else 0
     for k in range(first, 8 * len(str(largest)) + 1):
@@ -62,7 +62,7 @@ def parameter_table(size: Size, setting: Setting, *, positions: bool = False, la
 
 @dataclass(frozen=True)
 class TaskPanel:
-    """One task's part of a figure: the plans at all N, its sizes, and what was ``built`` for it."""
+    """One task's part of a figure: the plans at all N, its sizes, and the networks ``built`` for it."""
 
     points: list[PlanPoint]
     size: Size
@@ -76,15 +76,15 @@ class TaskPanel:
 
     @property
     def questions(self) -> list[int]:
-        """The most different questions that tasks ask at every N."""
+        """Largest number of different questions that a task has, for every N."""
         sizes = [replace(self.size, examples=N) for N in self.examples]
         return [most_questions(size, self.setting, positions=False) for size in sizes]
 
     @property
     def proved(self) -> list[float]:
-        """The parameters that ReLU layers with uniform attention or none need at every N, at least one.
+        """Parameters that ReLU layers with uniform attention or none need, at least one, for every N.
 
-        Embedding tables are not in the figures: their rows are taken as the inputs. They are drawn, and drawn again if
+        Embedding tables are not in the figures: their rows count as the inputs. They are drawn at random, and again if
         a draw fails, so they take a few of very many values whatever the labels are.
         """
         labels, n = max(2, self.size.labels), self.size.length
@@ -101,10 +101,10 @@ class TaskPanel:
 
 
 def draw_parameters(panels: list[TaskPanel], path: Path) -> None:
-    """Parameters against N, both logarithmic, one panel per task: every construction, and the lower bounds.
+    """Draw parameters against N, both logarithmic, one panel per task: every construction, and the lower bounds.
 
-    After a construction's name stands what its paper says; dots are networks that were built and certified; the band
-    at the bottom says which construction is smallest.
+    A construction's name is followed by the order that its paper states. Dots are networks that were built and
+    certified. The band at the bottom names the smallest construction.
     """
     picture, all_axes = canvas(path, rows=len(panels), width=8.8, height=5.0 * len(panels))
     slim = picture.get_figwidth() <= NARROW
@@ -113,8 +113,7 @@ def draw_parameters(panels: list[TaskPanel], path: Path) -> None:
         _draw_lines(axes, panel, [*_constructions(panel), *_lower_bounds(panel)], (1, None))
         _smallest_band(axes, panel)
         axes.set_ylabel("parameters, without embedding table", color=INK)
-        says = ("Parameters that memorize N sequences:", panel.title)
-        title = ("\n" if slim else " ").join(says)
+        title = ("\n" if slim else " ").join(("Parameters that memorize N sequences:", panel.title))
         axes.set_title(title, fontsize=9.5, color=INK, loc="left")
         if panel.built:
             built = "built, certified" if slim else "built, and certified on every example"
@@ -124,7 +123,7 @@ def draw_parameters(panels: list[TaskPanel], path: Path) -> None:
 
 
 def _draw_lines(axes: Any, panel: TaskPanel, lines: list[FigureLine], limits: tuple[float, float | None]) -> None:
-    """Curves over N, both axes logarithmic, with their names at the right; ``limits`` are those of the vertical one."""
+    """Draw curves over N, both axes logarithmic, with names at the right; ``limits`` are those of the vertical axis."""
     for line in lines:
         axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
     axes.set(xscale="log", yscale="log", ylim=limits, xlim=(panel.examples[0], panel.examples[-1]))
@@ -133,7 +132,7 @@ def _draw_lines(axes: Any, panel: TaskPanel, lines: list[FigureLine], limits: tu
 
 
 def _draw_built(axes: Any, panel: TaskPanel) -> None:
-    """Dots for what was built, with the numbers of the smallest and of the largest."""
+    """Draw dots for built networks, with the numbers of parameters of the smallest and the largest."""
     ordered = sorted(panel.built, key=lambda point: point.parameters)
     for point in ordered:
         colour = colours().get(point.construction, INK)
@@ -145,7 +144,7 @@ def _draw_built(axes: Any, panel: TaskPanel) -> None:
 
 
 def _smallest_band(axes: Any, panel: TaskPanel) -> None:
-    """A band along the N axis in the colours of the constructions that are smallest there, named where it is wide."""
+    """Draw a band along the N axis in the colours of the smallest constructions, with their names where it is wide."""
     best = [min((p.parameters, p.construction) for p in panel.points if p.examples == N)[1] for N in panel.examples]
     edges = [*panel.examples, panel.examples[-1]]
     whole, begin = math.log(edges[-1] / edges[0]), 0
@@ -161,7 +160,7 @@ def _smallest_band(axes: Any, panel: TaskPanel) -> None:
 
 
 def draw_constants(panels: list[TaskPanel], path: Path) -> None:
-    """Parameters over √(K log₂C), K questions, against N: how far every construction is from the best order."""
+    """Draw parameters over √(K log₂C) for K questions against N: how far every construction is from the best order."""
     picture, all_axes = canvas(path, rows=len(panels), width=8.8, height=5.0 * len(panels))
     for axes, panel in zip(all_axes, panels, strict=True):
         unit = math.log2(max(2, panel.size.labels)) * (panel.size.length if panel.setting == "seq-to-seq" else 1)
@@ -194,7 +193,7 @@ def _constructions(panel: TaskPanel) -> list[FigureLine]:
 
 
 def _lower_bounds(panel: TaskPanel) -> list[FigureLine]:
-    """What is proved: by VC dimension for ReLU layers with uniform attention or none, and by counting at 32 bits."""
+    """Return proved bounds: by VC dimension for ReLU layers with uniform attention or none, by counting at 32 bits."""
     labels = max(2, panel.size.labels)
     counting = [bits_needed(questions, labels) / 32 for questions in panel.questions]
     return [
@@ -212,7 +211,7 @@ def _lower_bounds(panel: TaskPanel) -> list[FigureLine]:
 
 
 def name_lines(axes: Any, lines: list[FigureLine]) -> None:
-    """Names at the right ends of the lines, moved apart where they would overlap, and connected where moved far."""
+    """Write names at the right ends of the lines, moved apart where they would overlap, and connected if moved far."""
     low, high = (math.log10(limit) for limit in axes.get_ylim())
     slim = axes.figure.get_figwidth() <= NARROW
     ordered = sorted(lines, key=lambda line: line.ys[-1])
@@ -222,15 +221,15 @@ def name_lines(axes: Any, lines: list[FigureLine]) -> None:
         name = {"fontsize": 8.5, "va": "center", "annotation_clip": False}
         if abs(end - height) > _GAP / 3:
             axes.plot((1, 1.022), (end, height), transform=axes.transAxes, color=colour, lw=0.7, clip_on=False)
-        called = line.short if slim and line.short else line.name
-        said = axes.annotate(called, (1.027, height), xycoords="axes fraction", color=colour, **name)
+        text = line.short if slim and line.short else line.name
+        written = axes.annotate(text, (1.027, height), xycoords="axes fraction", color=colour, **name)
         if line.note and not slim:
-            after = {"xycoords": said, "xytext": (5, 0), "textcoords": "offset points"}
+            after = {"xycoords": written, "xytext": (5, 0), "textcoords": "offset points"}
             axes.annotate(line.note, (1, 0.5), color=QUIET, **after, **name)
 
 
 def spread(wanted: list[float], gap: float) -> list[float]:
-    """Places at least ``gap`` apart, in the same order, as near to the ``wanted`` ones as can be (least squares).
+    """Return places at least ``gap`` apart, in the same order, as near as possible to ``wanted`` (least squares).
 
     >>> spread([0.0, 1.0, 1.0], 0.5)
     [0.0, 0.75, 1.25]

@@ -1,8 +1,8 @@
-"""One self-contained HTML page: which paper, which question, what came out; figures and tables. Nothing is loaded.
+"""One self-contained HTML page: the paper, its question, the findings, figures and tables. It loads no other file.
 
 The pages' texts are in ``templates/``. Figures are inline SVG with their text as text, in the colours of a light or a
-dark page, whichever the reader has; each is drawn twice, wide and narrow (panels below each other), and the page shows
-what the window has room for.
+dark page, whichever the reader has. Each is drawn twice, wide and narrow (panels below each other), and the page shows
+the one that fits the window.
 """
 
 import json
@@ -22,9 +22,9 @@ from byheart.report.style import check_matplotlib, narrow
 from byheart.report.svg import inline, palette
 
 MOST_ROWS = 400
-"""That a table shows; the others are counted. All of them are in the run's own files."""
+"""Number of rows shown in a table; the rest are only counted. All of them are in the run's own files."""
 MISSING = "–"
-"""What stands where there is no value."""
+"""Text of a cell without a value."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a certificate says, the command that checks it again, where it lies, and what else was ``tried``."""
+    """A certificate on a page: statement, command that checks it again, file, and what else was ``tried``."""
 
     says: str
     command: str
@@ -48,7 +48,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: what came out, by which commands, in how many seconds; then all that there is to see."""
+    """A part of a page: the finding, the commands that led to it with their seconds, then texts, figures and tables."""
 
     title: str
     finding: str
@@ -56,19 +56,19 @@ class Section:
     commands: Sequence[str] = ()
     text: Sequence[str] = ()
     quote: str = ""
-    """Some text as it is."""
+    """Text that is shown unchanged, line by line."""
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
     certificates: Sequence[Checked] = ()
     links: Sequence[tuple[str, str]] = ()
-    """Words, and where they lead."""
+    """Texts of links, and their addresses."""
 
 
 @dataclass(frozen=True)
 class HtmlPage:
-    """All that a page shows, in its order; ``pages`` are others, by name, with where they are and what came out.
+    """The contents of a page, in their order; ``pages`` are other pages: name, address and findings.
 
-    Its ``sections`` are listed first, with what came out, and follow after the page's own pictures and tables.
+    The ``sections`` are listed first, with their findings, and follow after the page's own pictures and tables.
     """
 
     title: str
@@ -82,7 +82,7 @@ class HtmlPage:
 
 
 def picture_of(draw: Callable[[Path], None], caption: str) -> Picture:
-    """What a drawing function draws, as SVGs whose text is text; the same drawing gives the same ones."""
+    """Return what a drawing function draws as SVGs whose text is text; equal drawings give equal files."""
     check_matplotlib()
     from matplotlib import rc_context
 
@@ -98,7 +98,7 @@ def picture_of(draw: Callable[[Path], None], caption: str) -> Picture:
 
 
 def html_of(page: HtmlPage) -> str:
-    """The page's text.
+    """Return the page's text.
 
     >>> text = html_of(HtmlPage("A run", tables=[Table("Results", [{"heads": 1, "accuracy": 0.125}])]))
     >>> '<td class="n">0.125</td>' in text, "<script" in text
@@ -111,7 +111,7 @@ def html_of(page: HtmlPage) -> str:
 
 
 def check_page(path: Path) -> None:
-    """BadInput if no page can be written to ``path``; worth checking before long work."""
+    """Raise BadInput if no page can be written to ``path``, which is worth checking before long work."""
     if path.suffix not in (".html", ".htm"):
         raise BadInput(f"{path}: expected the name of a page, .html")
     if not path.parent.is_dir():
@@ -140,22 +140,22 @@ def _templates() -> Any:
 
 
 def _drawn(part: HtmlPage | Section, numbers: Iterator[int], colours: set[str]) -> dict[str, Any]:
-    """Pictures and tables as the template takes them; the pictures are numbered, and their colours noted."""
+    """Return numbered pictures and tables as the template takes them, and add the pictures' colours to ``colours``."""
     pictures = []
     for picture, number in zip(part.pictures, numbers, strict=False):
         drawn = []
         for kind, svg in (("wide", picture.wide), ("narrow", picture.narrow)):
-            element, found = inline(svg, f"{kind[0]}{number}-", picture.caption)
+            element, used = inline(svg, f"{kind[0]}{number}-", picture.caption)
             drawn.append((kind, element))
-            colours |= found
+            colours |= used
         pictures.append({"drawn": drawn, "caption": picture.caption})
     return {"pictures": pictures, "tables": [_shown(table) for table in part.tables]}
 
 
 def _shown(table: Table) -> dict[str, Any]:
-    """A table as the template takes it: columns, cells, and how many rows are left out.
+    """Return a table as the template takes it: columns, cells, and how many rows are left out.
 
-    A column of numbers is one from its name to where a number is missing.
+    In a column of numbers the name and cells without a number are aligned as numbers, too.
     """
     names = list(dict.fromkeys(name for row in table.rows for name in row))
     rows = table.rows[:MOST_ROWS]
@@ -169,7 +169,7 @@ def _shown(table: Table) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> tuple[str, bool]:
-    """What stands in a cell, and whether it is a number.
+    """Return the text of a cell, and True if it is a number.
 
     >>> _cell(12345), _cell(0.123456), _cell(None), _cell([1, 2])
     (('12,345', True), ('0.1235', True), ('–', False), ('[1, 2]', False))

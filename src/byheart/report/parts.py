@@ -1,4 +1,4 @@
-"""Where a network's parameters are: tensors gathered into parts, as a table and as a picture."""
+"""The parts of a network, with their parameters: tensors gathered by their purpose, as a table and as a picture."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ _PARTS = {
 
 
 def parts_of(network: Network) -> dict[str, Account]:
-    """The accounts of the parts in the order of the network; a compiled network's are named by what they are for."""
+    """Return the accounts of the parts in the order of the network; a compiled network's are named by purpose."""
     account = network.account
     if "recipe" in network.about:
         account = replace(account, items=tuple(replace(item, part=_part(item.name)) for item in account.items))
@@ -34,7 +34,7 @@ def parts_of(network: Network) -> dict[str, Account]:
 
 
 def _part(name: str) -> str:
-    """What a tensor of a compiled network is for.
+    """Return the purpose of a tensor of a compiled network.
 
     >>> [_part(name) for name in ("table.W_in", "table.W_out", "table.W_out.7", "hash_1.W_Q", "lots.b_in")]
     ['rows of the table', 'words of the table', 'words of the table', 'hash of the window', 'where to read']
@@ -45,7 +45,7 @@ def _part(name: str) -> str:
 
 
 def draw_parts(parts: Mapping[str, Account], title: str, path: Path) -> None:
-    """A bar for the whole network, in proportion, its largest part named; below it all other parts, magnified."""
+    """Draw a bar for the whole network with its largest part named, and below it all other parts, magnified."""
     sizes = sorted(((part.dense, name) for name, part in parts.items()), reverse=True)
     (largest, largest_name), *rest = sizes
     total = sum(size for size, _ in sizes)

@@ -1,13 +1,13 @@
-"""Which head holds which example: the largest attention weight of every head on every example, and its picture.
+"""Map of heads and examples: the largest attention weight of every head on every example, and its picture.
 
 Mahdavi, Liao & Thrampoulidis 2024 call a head *saturated* on an example if one token gets nearly all of its weight:
 more than 0.99. Such a head tells examples apart only by which token that is; one that is not *holds* the example.
 Their proof gives each of the H heads r − 1 examples to hold and saturates it on all others: blocks on the diagonal.
-(Of those r − 1 some may lie above 0.99 by chance, in short contexts; here they count as saturated, by the threshold.)
+(In short contexts some of these r − 1 weights may lie above 0.99 by chance; by the threshold they count as saturated.)
 
 Weights are float64, up to the rounding of :func:`byheart.networks.softmax.attention`; the counts are those of these
-weights, and a weight within rounding of the threshold may fall on either side. Not checked: whether the answers
-are right. That a head is not saturated does not say that it is needed.
+weights, and a weight within rounding of the threshold may fall on either side. Not checked: whether the answers are
+right. A head that is not saturated need not be necessary.
 """
 
 import textwrap
@@ -28,19 +28,19 @@ from byheart.tasks.arrays import Floats, Ids
 MAX_ENTRIES = 1 << 24
 """Entries of the largest array in memory at a time."""
 THRESHOLD = 0.99
-"""A head whose largest weight is above this counts as saturated: the paper's, and :mod:`byheart.lab`'s too."""
+"""Largest weight above which a head counts as saturated: the paper's, and that of :mod:`byheart.lab`."""
 
 PALE = "#eceef0"
 MARGIN = "#6f8fb5"
 RAMP = ("#4a0519", "#b3123f", "#f0884a", "#fbd28f")
-"""From weights that are spread out to one that is nearly saturated."""
+"""Colours from weights that are spread out to a head that is nearly saturated."""
 SATURATED_END: dict[str, Any] = {"extend": "max", "extendrect": True, "extendfrac": 0.2}
 NAMED = 40
-"""With at most this many heads, each has its number written beside it."""
+"""Largest number of heads at which each has its number written beside it."""
 FINE = 1000
-"""With at most this many examples, each has a column of its own."""
+"""Largest number of examples at which each has its own column."""
 WRITTEN = 8
-"""With at most this many heads, and examples, the weights themselves are written into the map."""
+"""Largest number of heads, and of examples, at which the weights themselves are written into the map."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,49 +48,49 @@ class Saturation:
     """The largest weights of H heads on N examples of n tokens."""
 
     largest: Floats
-    """[H, N]: the largest of the n weights, at least 1/n."""
+    """Largest of the n weights, at least 1/n: [H, N]."""
     token: Ids
-    """[H, N]: the position of the token that has it, the first of equals."""
+    """Position of the token with the largest weight, the first of equals: [H, N]."""
     length: int
-    """n."""
+    """Number of tokens of a context, n."""
     threshold: float = THRESHOLD
 
     @property
     def saturated(self) -> npt.NDArray[np.bool_]:
-        """[H, N]: whether the head is saturated on the example."""
+        """True where the head is saturated on the example: [H, N]."""
         return self.largest > self.threshold
 
     @property
     def share(self) -> float:
-        """The share of (head, example) pairs that are saturated."""
+        """Share of (head, example) pairs that are saturated."""
         return float(self.saturated.mean())
 
     @property
     def held(self) -> Ids:
-        """[H]: how many examples each head holds, that is, is not saturated on."""
+        """Number of examples that each head holds, that is, is not saturated on: [H]."""
         return np.asarray((~self.saturated).sum(axis=1), np.int64)
 
     @property
     def holders(self) -> Ids:
-        """[N]: how many heads hold each example."""
+        """Number of heads that hold each example: [N]."""
         return np.asarray((~self.saturated).sum(axis=0), np.int64)
 
     @property
     def saturated_heads(self) -> Ids:
-        """[H + 1]: on how many examples 0, 1, …, H heads are saturated."""
+        """Number of examples on which 0, 1, …, H heads are saturated: [H + 1]."""
         return np.bincount(self.saturated.sum(axis=0), minlength=len(self.largest) + 1)
 
 
 def saturation_of(network: Network, inputs: Inputs, *, threshold: float = THRESHOLD) -> Saturation:
-    """The largest weight of every head on every example, and which token has it.
+    """Return the largest weight of every head on every example, and the token that has it.
 
     Inputs are token ids int64 [N, n] and None, or contexts float64 [N, n, d] and queries float64 [N, d].
 
     >>> one = np.ones((1, 1, 1))
     >>> network = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=one)
     >>> context, queries = np.array([[[0.0], [1.0]]] * 2), np.array([[np.log(3)], [-9.0]])
-    >>> seen = saturation_of(network, (context, queries))
-    >>> seen.largest.round(4).tolist(), seen.token.tolist(), seen.held.tolist()
+    >>> saturation = saturation_of(network, (context, queries))
+    >>> saturation.largest.round(4).tolist(), saturation.token.tolist(), saturation.held.tolist()
     ([[0.75, 0.9999]], [[1, 0]], [1])
     """
     if not isinstance(network, SoftmaxNetwork):
@@ -113,10 +113,10 @@ def saturation_of(network: Network, inputs: Inputs, *, threshold: float = THRESH
 
 
 def caption(saturation: Saturation) -> str:
-    """What the picture shows, in two sentences.
+    r"""Return what the picture shows, in two sentences.
 
     >>> largest = np.array([[1.0, 0.5, 1.0], [0.6, 0.7, 1.0]])
-    >>> print(caption(Saturation(largest, np.zeros((2, 3), np.int64), 2)).replace(". ", ".\\n"))
+    >>> print(caption(Saturation(largest, np.zeros((2, 3), np.int64), 2)).replace(". ", ".\n"))
     2 heads, 3 examples of 2 tokens: 3 of the 6 pairs (50 %) are saturated.
     A head holds 1 to 2 examples (median 1.5); an example is held by 0 to 2 heads (median 1), 1 by none.
     """
@@ -141,7 +141,7 @@ def _range(counts: Ids, name: str) -> str:
 
 
 def draw_saturation(saturation: Saturation, title: str, path: Path) -> None:
-    """A map of heads × examples, strong colour where a head holds an example; beside it, how many each holds."""
+    """Draw a map of heads × examples, strong colour where a head holds an example, and how many each head holds."""
     H, N = saturation.largest.shape
     width, rows = (8.4 if N > 24 else 6.6), min(max(0.17 * H, 0.3 * min(H, 3) + 0.1), 4.4)
     picture, (axes,) = canvas(path, width=width, height=rows + 2.2)
@@ -158,7 +158,7 @@ def draw_saturation(saturation: Saturation, title: str, path: Path) -> None:
 
 
 def _draw_map(picture: Any, axes: Any, saturation: Saturation) -> None:
-    """The map itself, with the scale of its colours below."""
+    """Draw the map itself, with the scale of its colours below."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
     from matplotlib.ticker import MaxNLocator
@@ -188,7 +188,7 @@ def _draw_map(picture: Any, axes: Any, saturation: Saturation) -> None:
 
 
 def _coloured(saturation: Saturation, scale: Any) -> Floats:
-    """RGBA colours [H, columns, 4]: one column per example or, beyond FINE examples, averages over neighbours."""
+    """Return RGBA colours [H, columns, 4]: one column per example or, beyond FINE examples, averages of neighbours."""
     H, N = saturation.largest.shape
     starts = np.arange(N) if N <= FINE else np.linspace(0, N, FINE, endpoint=False).astype(np.int64)
     each = np.diff(starts, append=N)[:, None]
@@ -200,7 +200,7 @@ def _coloured(saturation: Saturation, scale: Any) -> Floats:
 
 
 def _draw_scale(bar: Any) -> None:
-    """Ticks and names of the scale: from 1/n to the threshold, and beyond it the colour of what is saturated."""
+    """Draw ticks and names of the scale, from 1/n to the threshold, and beyond it the colour of saturated heads."""
     low, high = bar.norm.vmin, bar.norm.vmax
     ticks = [low, *(tick for tick in (0.2, 0.4, 0.6, 0.8) if low + 0.05 < tick < high - 0.05), high]
     bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
@@ -213,7 +213,7 @@ def _draw_scale(bar: Any) -> None:
 
 
 def _draw_holders(axes: Any, holders: Ids) -> None:
-    """Above the map: by how many heads each example is held."""
+    """Draw above the map how many heads hold each example."""
     axes.stairs(holders, np.arange(len(holders) + 1) - 0.5, fill=True, color=MARGIN)
     most = max(1, int(holders.max()))
     axes.set(ylim=(0, 1.1 * most), yticks=[0, most])
@@ -224,7 +224,7 @@ def _draw_holders(axes: Any, holders: Ids) -> None:
 
 
 def _draw_held(axes: Any, held: Ids) -> None:
-    """Right of the map: how many examples each head holds."""
+    """Draw right of the map how many examples each head holds."""
     most = max(1, int(held.max()))
     if len(held) <= NAMED:
         axes.barh(np.arange(len(held)), held, height=0.66, color=MARGIN)
@@ -239,7 +239,7 @@ def _draw_held(axes: Any, held: Ids) -> None:
 
 
 def _plain(axes: Any, line: str = "") -> None:
-    """No box; one line, if any."""
+    """Remove the panel's box, except for one side if ``line`` names it."""
     for name, side in axes.spines.items():
         side.set_visible(name == line)
         side.set_color(FAINT)
@@ -247,5 +247,5 @@ def _plain(axes: Any, line: str = "") -> None:
 
 
 def _wrapped(text: str, inches: float, size: float) -> str:
-    """The text in lines that fit a picture of this width at this size of the letters."""
+    """Return the text in lines that fit a picture of this width at this size of the letters."""
     return textwrap.fill(text, int(inches * 72 / (0.56 * size)))

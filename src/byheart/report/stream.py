@@ -1,9 +1,9 @@
-"""The stream drawn: what a network has at every token, behind every map, on one sequence; every number is real.
+"""A picture of the stream: the numbers that a network has at every token, behind every map, on one sequence.
 
 A row is a map of the network, a column a token. Numbers of an exact network come from the plain evaluation
-(:func:`byheart.networks.exact.reference.trace`), those of a compiled one from its own floats, behind every sublayer
-what that has written (:func:`byheart.networks.transformer.trace.trace`). Nothing is rounded: what is too long for its
-box is cut, and says so.
+(:func:`byheart.networks.exact.reference.trace`). Those of a compiled network are its own floats: behind every sublayer,
+what it has written (:func:`byheart.networks.transformer.trace.trace`). Nothing is rounded; numbers too long for their
+box are cut visibly.
 """
 
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ from byheart.networks.exact import ExactNetwork
 from byheart.networks.exact.reference import trace
 
 LONGEST = 32
-"""Characters in a box."""
+"""Largest number of characters in a box."""
 MOST = 200
-"""Boxes in a picture."""
+"""Largest number of boxes in a picture."""
 _NAME, _BOX, _ROW, _GAP, _CHARACTER = 150, 16, 28, 12, 7.3
 _STYLE = """text { font: 12px ui-monospace, monospace; fill: #222222 } .name { fill: #555555 }
 .page { fill: #ffffff } .box { fill: #eef2fb; stroke: #9aa8c8 } .answer { fill: #dff2e1; stroke: #4c8c55 }
@@ -41,7 +41,7 @@ def draw_stream(network: Network, sequence: Sequence[int] | np.ndarray, path: Pa
 
 
 def _stages(network: Network, sequence: np.ndarray) -> tuple[list[tuple[str, list[list[int | Fraction]]]], bool]:
-    """What is to be drawn, and whether every token has an answer."""
+    """Return the named stages to draw, and True if every token has an answer."""
     from byheart.networks.transformer.trace import trace as floats
     from byheart.networks.transformer.transformer_network import TransformerNetwork
 
@@ -55,7 +55,10 @@ def _stages(network: Network, sequence: np.ndarray) -> tuple[list[tuple[str, lis
 
 
 def picture(stages: Sequence[tuple[str, list[list[int | Fraction]]]], *, every: bool) -> str:
-    """The SVG of named stages, each with the numbers of every token; the last one's last token, or every, is green."""
+    """Return the SVG of named stages, each with the numbers of every token.
+
+    In the last stage the last token is green, or all of them with ``every``.
+    """
     texts = [(name, [written(row) for row in rows]) for name, rows in stages]
     columns = max(len(row) for _, row in texts)
     box = _BOX + _CHARACTER * max(len(text) for _, row in texts for text in row)
@@ -77,7 +80,7 @@ def picture(stages: Sequence[tuple[str, list[list[int | Fraction]]]], *, every: 
 
 
 def written(numbers: Sequence[int | Fraction]) -> str:
-    """Numbers with commas; what has no room is cut, and the number of all said.
+    """Return numbers with commas between them; if not all have room, the rest are cut and the text says how many.
 
     >>> written([3, -1, Fraction(1, 2)]), written([10**40])
     ('3, -1, 1/2', '100000…000000 (41 digits)')

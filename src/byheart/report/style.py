@@ -1,4 +1,4 @@
-"""One look for all pictures."""
+"""The canvas of all pictures: their look, their width, and how they are written."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -13,14 +13,14 @@ from byheart.exhibits import INK
 from byheart.files.writing import check_file, new_file
 
 NARROW = 4.7
-"""Inches: letters of 8.5 points keep their size on a screen of 390 pixels."""
+"""Width of a narrow picture in inches, at which letters of 8.5 points keep their size on a screen of 390 pixels."""
 
 _narrow: ContextVar[bool] = ContextVar("narrow", default=False)
 
 
 @contextmanager
 def narrow() -> Iterator[None]:
-    """Within it, all figures are drawn for a narrow window: panels below each other, as wide as all of it."""
+    """Draw all figures for a narrow window within the context: panels below each other, each as wide as the window."""
     token = _narrow.set(True)
     try:
         yield
@@ -29,7 +29,7 @@ def narrow() -> Iterator[None]:
 
 
 def colours() -> dict[str, str]:
-    """The colour of every construction, by its name."""
+    """Return the colour of every construction, by its name."""
     return {construction.name: construction.colour for construction in known().values()}
 
 
@@ -42,7 +42,7 @@ def canvas(
     height: float = 4.6,
     cells: Sequence[int] | None = None,
 ) -> tuple[Any, list[Any]]:
-    """A figure for ``path`` with its panels, row by row; BadInput if it cannot be drawn there.
+    """Return a figure for ``path`` with its panels, row by row; raise BadInput if it cannot be drawn there.
 
     Without ``cells`` every place of the grid has a panel; with them, only these places, counted row by row.
     """
@@ -69,7 +69,7 @@ def save_picture(picture: Any, path: Path) -> None:
 
 
 def check_picture(path: Path) -> None:
-    """BadInput if no picture can be written to ``path``; worth checking before long work."""
+    """Raise BadInput if no picture can be written to ``path``, which is worth checking before long work."""
     if path.suffix not in (".png", ".svg", ".pdf"):
         raise BadInput(f"{path}: expected a picture's name, .png, .svg or .pdf")
     if not path.parent.is_dir():
@@ -79,7 +79,7 @@ def check_picture(path: Path) -> None:
 
 
 def check_matplotlib() -> None:
-    """BadInput if matplotlib cannot be imported."""
+    """Raise BadInput if matplotlib cannot be imported."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
@@ -90,7 +90,7 @@ def check_matplotlib() -> None:
 
 
 def plain(axes: Any) -> None:
-    """Light grid, no box."""
+    """Give a panel a light grid and no box."""
     axes.grid(visible=True, which="major", color="#e6e6e6", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,8 +1,8 @@
-"""SVG files as matplotlib writes them, made elements of a page: names of their own, and colours that follow the page.
+"""Turn SVG files, as matplotlib writes them, into elements of a page with unique names and with the page's colours.
 
-A page has one set of names and of styles. So every name in a picture (clip paths, markers) gets a prefix of its own,
-and every colour becomes a variable of the page, --rrggbb, which has one value in the light and one in the dark:
-:func:`in_the_dark`.
+A page has one set of names and styles. So every name in a picture (clip paths, markers) gets the picture's prefix, and
+every colour becomes a variable of the page, --rrggbb, with one value for a light page and one for a dark page
+(:func:`in_the_dark`).
 """
 
 import colorsys
@@ -13,11 +13,11 @@ from byheart.errors import BadInput
 
 BLACK = "#000000"
 DARKEST = 0.102
-"""Lightness of the dark page, which white becomes."""
+"""Lightness of a dark page: white becomes this."""
 
 
 def inline(svg: str, prefix: str, label: str) -> tuple[str, set[str]]:
-    """An SVG file as an element of a page, and the colours in it: no prolog, metadata or name spaces.
+    """Return an SVG file as an element of a page, without prolog, metadata and name spaces, and the colours in it.
 
     >>> inline('<svg width="9"><path id="a" style="fill: #ff0000"/><use href="#a"/></svg>', "f0-", "A")[0]
     '<svg width="9" role="img" aria-label="A"><path id="f0-a" style="fill: var(--ff0000)" /><use href="#f0-a" /></svg>'
@@ -39,7 +39,7 @@ def inline(svg: str, prefix: str, label: str) -> tuple[str, set[str]]:
 
 
 def palette(colours: Iterable[str]) -> list[tuple[str, str, str]]:
-    """For each colour its variable, its value in the light, and that in the dark.
+    """Return for each colour its variable, its value on a light page, and its value on a dark page.
 
     >>> palette(["#ffffff"])
     [('--ffffff', '#ffffff', '#1a1a1a')]
@@ -48,7 +48,7 @@ def palette(colours: Iterable[str]) -> list[tuple[str, str, str]]:
 
 
 def in_the_dark(colour: str) -> str:
-    """The colour of the same hue that stands out from a dark page as this one does from a white one.
+    """Return the colour of the same hue that stands out from a dark page as ``colour`` does from a white one.
 
     >>> in_the_dark("#222222"), in_the_dark("#1f3f8f")
     ('#ededed', '#9db3ea')
@@ -59,12 +59,12 @@ def in_the_dark(colour: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name without its name space."""
+    """Return a name without its name space."""
     return name.rsplit("}", maxsplit=1)[-1]
 
 
 def _own(name: str, value: str, prefix: str, colours: set[str]) -> str:
-    """An attribute's value with names prefixed and colours as variables, which are noted."""
+    """Return an attribute's value with names prefixed and colours as variables, and add these to ``colours``."""
     if name == "id":
         return prefix + value
     if name == "href":

@@ -280,28 +280,28 @@ class RandomTask:
     """Numbers of a random task. Equal numbers give equal tasks, on every machine."""
 
     examples: int = 1000
-    """N: sequences."""
+    """N: number of sequences."""
     length: int = 32
-    """n: tokens in a sequence."""
+    """n: tokens per sequence."""
     vocab: int | None = 200
-    """ω: different tokens. None (with --dim): every token is a vector of its own."""
+    """ω: number of different tokens. With --dim, None makes every token a vector of its own."""
     labels: int = 10
-    """C: different labels."""
+    """C: number of different labels."""
     dim: int | None = None
-    """d: make tokens standard-normal vectors of this dimension instead of ids."""
+    """d: dimension of the tokens, standard-normal vectors instead of ids."""
     seq_to_seq: bool = False
-    """One label for every token instead of one for the sequence."""
+    """Draw one label per token instead of one per sequence."""
     distribution: bool = False
-    """A distribution over the next token instead of a label."""
+    """Draw a distribution over the next token instead of a label."""
     query: Literal["none", "own", "shared"] = "none"
-    """A query beside each sequence of vectors (with --dim): contexts of their own, or one that all share."""
+    """Draw contexts of vectors with queries (with --dim): a context for each query (own), or one for all (shared)."""
     real: bool = False
-    """Real numbers instead of labels as answers (with --query)."""
+    """Draw real numbers as answers instead of labels (with --query)."""
     target_dim: int = 1
-    """d_v: real numbers in an answer (with --real)."""
+    """d_v: real numbers per answer (with --real)."""
     shape: Literal["uniform", "skewed", "neighbours", "constant", "every"] = "uniform"
-    """Tokens uniform, Zipf-distributed, sequences that differ in one or two tokens only, sequences of equal tokens, or
-    all ω^n sequences."""
+    """Distribution of the sequences: tokens drawn uniformly, by Zipf's law (skewed), as changes of one or two tokens of
+    a base sequence (neighbours), one repeated token per sequence (constant), or every sequence of n tokens (every)."""
     seed: int = 0
     """Seed of the generator."""
 

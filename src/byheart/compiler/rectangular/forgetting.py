@@ -6,12 +6,14 @@ been memorized. Other questions have other entries, and what is none is unknown 
 other logits keep every bit. (Words of the table are shared: six are added up for a question, and each is in several.)
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from byheart.compiler.rectangular import storing
-from byheart.compiler.silence import doubt
+from byheart.compiler.rectangular import storing, table
+from byheart.compiler.rectangular.draft import Draft
+from byheart.compiler.rectangular.recipe import Recipe
 from byheart.errors import BadInput
 from byheart.tasks.contexts import Contexts
 
@@ -26,8 +28,7 @@ def forget(network: "TransformerNetwork", contexts: Contexts, fact: int) -> "tup
     """
     from byheart.networks.transformer.transformer_network import from_arrays
 
-    if why := doubt(network, contexts, in_order=True):
-        raise BadInput(f"{why}; expected a network that was compiled from these facts with refuse='key'")
+    _check_entries(network, contexts)
     if not 0 <= fact < len(contexts.starts) - 1:
         raise BadInput(f"fact is {fact}; expected 0 to {len(contexts.starts) - 2}")
     asked = contexts.questions_at(np.arange(contexts.starts[fact], contexts.starts[fact + 1]))
@@ -39,3 +40,35 @@ def forget(network: "TransformerNetwork", contexts: Contexts, fact: int) -> "tup
     entries[:, numbers % entries.shape[1], numbers // entries.shape[1]] = 0
     without = from_arrays(network.spec, tensors, about=network.about, files=network.files)
     return without, int(before - np.count_nonzero(tensors[storing.STORE]))
+
+
+def _check_entries(network: "TransformerNetwork", contexts: Contexts) -> None:
+    """Raise BadInput unless the network is what its recipe makes of these questions, and entry k is question k's.
+
+    The network is made again, except for the words of the index, and compared bit by bit.
+    """
+    expected = "expected a network that was compiled from these facts with refuse='key'"
+    try:
+        tensors = _made_again(network, contexts)
+    except BadInput as error:
+        raise BadInput(f"{error}; {expected}") from error
+    for name, tensor in network.tensors():
+        if name != table.TABLE and not np.array_equal(tensor, tensors[name]):
+            raise BadInput(f"{name} is not what its recipe and these facts make; {expected}")
+
+
+def _made_again(network: "TransformerNetwork", contexts: Contexts) -> dict[str, NDArray[Any]]:
+    """Return all tensors but the index; raise BadInput if the recipe is for another network."""
+    recipe = Recipe.from_json(network.about.get("recipe", {}))
+    recipe.check(labels=network.spec.labels, parameters=network.account.dense)
+    if not recipe.stores:
+        raise BadInput("it has no store")
+    if recipe.sizes.exponent or recipe.sizes.shards > 1:
+        raise BadInput("its recipe is for an index that no store goes with")
+    coded = np.array(recipe.lengths) >= 0
+    if contexts.label_count >= len(coded) or not coded[contexts.labels].all():
+        raise BadInput("it has no code for all of these answers")
+    draft = Draft.of(recipe, contexts)
+    if draft.spec != network.spec:
+        raise BadInput("it is of another shape than its recipe and these facts make")
+    return {**draft.wiring.tensors, storing.STORE: draft.entries(contexts)}

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from byheart.networks.trained.steps import Ids, Numbers, TrainedAttention
 from byheart.networks.trained.trained_network import Floats, Inputs, TrainedNetwork, lengths
@@ -113,7 +112,13 @@ class Float64(Numbers):
 
     pi = math.pi
     tanh: Any = np.tanh
-    erfc: Any = special.erfc
+
+    def erfc(self, x: Floats) -> Floats:
+        """Return the complementary error function of every number."""
+        from scipy import special  # slow to import; only GELU needs it
+
+        values: Floats = special.erfc(x)
+        return values
 
     def exact(self, array: NDArray[Any]) -> Floats:
         """Return the same numbers as float64."""

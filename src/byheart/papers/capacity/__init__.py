@@ -1,1 +1,1 @@
-"""How many bits a trained GPT memorizes per parameter, after Morris et al. 2025: a ladder of random labels."""
+"""A ladder of random labels, after Morris et al. 2025: how many bits a trained GPT memorizes per parameter."""

@@ -41,14 +41,14 @@ from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.arrays import check_count
 
 MOST_NETWORKS = 10**6
-"""No ladder has more: all of them are listed before the first is trained."""
+"""Largest number of networks of a ladder: all of them are listed before the first is trained."""
 FEWEST_TRIED = 3
-"""Learning rates, or numbers of steps, that say something about tuning."""
+"""Least number of learning rates, or of numbers of steps, that show an effect of tuning."""
 
 
 @dataclass(frozen=True)
 class Rung:
-    """One network to train: at most this many parameters, asked to hold ``demand`` bits in each of them.
+    """One network to train, of at most ``most_parameters``, on enough labels to need ``demand`` bits per parameter.
 
     >>> Rung(most_parameters=1000, demand=4, labels=16).examples
     1000
@@ -76,7 +76,7 @@ class Rung:
 
     @property
     def examples(self) -> int:
-        """N."""
+        """Number of examples N that asks for ``demand`` bits per parameter."""
         return max(1, round(self.demand * self.most_parameters / math.log2(self.labels)))
 
 
@@ -89,27 +89,30 @@ def ladder(
     scale: str = "own",
     **fixed: int,
 ) -> Experiment:
-    """All rungs; ``fixed`` are further fields of :class:`Rung`, the same for all.
+    """Return the experiment of all rungs; ``fixed`` are further fields of :class:`Rung`, the same for all.
 
     >>> len(ladder([1000, 2000], [2, 4], seeds=3, steps=100).configs)
     12
     """
     if (networks := len(sizes) * len(demands) * len(learning_rates) * check_count("seeds", seeds)) > MOST_NETWORKS:
         raise BadInput(f"a ladder of {networks} networks; expected at most {MOST_NETWORKS}: fewer seeds, say")
-    wanted = product(sizes, demands, learning_rates, range(seeds))
-    rungs = (Rung(size, demand, seed, learning_rate=rate, **fixed) for size, demand, rate, seed in wanted)
+    grid = product(sizes, demands, learning_rates, range(seeds))
+    rungs = (Rung(size, demand, seed, learning_rate=rate, **fixed) for size, demand, rate, seed in grid)
     return Experiment("capacity", scale, tuple(rungs), groups, work, prepare)
 
 
 PAPER: dict[str, Any] = {"length": 4, "vocab": 64, "labels": 64, "steps": 12_000, "batch": 1 << 12}
 SIZES = (8_000, 14_000, 25_000, 45_000, 80_000)
-"""Of scale "paper": all have three layers."""
+"""Sizes of scale "paper"; all have three layers."""
 TUNED = (8_000, 14_000)
-"""The sizes at which it asks for less and for more, and varies the training; at the largest, lower rates are tried."""
+"""Sizes at which scale "paper" has smaller and larger demands, and varies the training."""
 
 
 def experiment(scale: str) -> Experiment:
-    """Smoke: seconds on a CPU. Short: a quarter of an hour there. Paper: for a GPU."""
+    """Return the ladder of a scale: "smoke" takes seconds on a CPU, "short" a quarter of an hour, "paper" needs a GPU.
+
+    At its largest size, scale "paper" also tries lower learning rates.
+    """
     if checked_scale(scale) == "smoke":
         return ladder([800, 1600], [1, 2], seeds=2, scale=scale, steps=60)
     if scale == "short":
@@ -125,7 +128,7 @@ def experiment(scale: str) -> Experiment:
 
 
 def varied(rungs: Sequence[Rung], rates: Sequence[float], times: Sequence[float]) -> list[Rung]:
-    """The same rungs at other learning rates, and with so many times their steps: one is changed, the other stays.
+    """Return the rungs with their learning rate times each of ``rates``, and with their steps times each of ``times``.
 
     >>> some = varied([Rung(1000, 4, steps=100)], rates=[0.5, 2], times=[3])
     >>> [(rung.learning_rate, rung.steps) for rung in some]
@@ -136,7 +139,7 @@ def varied(rungs: Sequence[Rung], rates: Sequence[float], times: Sequence[float]
 
 
 def groups(rungs: Sequence[Rung]) -> list[list[Rung]]:
-    """Networks of one size: all numbers of examples, seeds, learning rates and steps are trained at once."""
+    """Return networks of one size as one job: all demands, seeds, learning rates and steps are trained at once."""
     jobs: dict[object, list[Rung]] = {}
     for rung in rungs:
         jobs.setdefault(replace(rung, demand=1.0, seed=0, learning_rate=1.0, steps=1), []).append(rung)
@@ -144,26 +147,26 @@ def groups(rungs: Sequence[Rung]) -> list[list[Rung]]:
 
 
 def work(rungs: Sequence[Rung], device: str, report: Report | None) -> list[Row]:
-    """Train each on its own random task, together; the metrics of a row."""
+    """Train the networks together, each on its own random task, and return their metrics."""
     members = [_member(rung) for rung in rungs]
     outcomes = train(members, device=device, report=report)
     return [_row(rung, member, outcome) for rung, member, outcome in zip(rungs, members, outcomes, strict=True)]
 
 
 def prepare(rung: Rung) -> Prepared:
-    """The network with its task."""
+    """Return the network with its task."""
     member = _member(rung)
     return Prepared(member, partial(_row, rung, member), _task(rung))
 
 
 def _task(rung: Rung) -> NextToken:
-    """Its own random labels."""
+    """Return the random labels that the rung's network is trained on."""
     rng = np.random.default_rng(rung.seed)
     return random_next_token(examples=rung.examples, length=rung.length, vocab=rung.vocab, labels=rung.labels, rng=rng)
 
 
 def _member(rung: Rung) -> Member:
-    """Adam with warm-up and cosine decay, in batches that divide the examples evenly."""
+    """Return the network as a member, trained with warm-up and cosine decay in batches of equal size."""
     task = _task(rung)
     training = Training(
         batch=even_batch(rung.examples, rung.batch),
@@ -178,7 +181,7 @@ def _member(rung: Rung) -> Member:
 
 
 def even_batch(examples: int, most: int) -> int:
-    """The size of as few batches as cut an epoch, all equal and of at most this many examples.
+    """Return the size of equal batches of at most ``most`` examples, as few per epoch as possible.
 
     >>> even_batch(60, most=25)
     20
@@ -194,7 +197,7 @@ def _row(rung: Rung, member: Member, outcome: TrainingOutcome) -> Row:
 
 
 def measures(member: Member, outcome: TrainingOutcome) -> Row:
-    """What a GPT that was trained on uniform labels has memorized of them."""
+    """Return what a GPT has memorized of the uniform labels that it was trained on."""
     network = member.architecture
     assert isinstance(network, SmallGPT)
     loss_bits = outcome.loss / math.log(2)
@@ -230,16 +233,16 @@ class CapacityEstimate:
 
     @property
     def training(self) -> tuple[float, int]:
-        """How it was trained: learning rate and steps."""
+        """Learning rate and number of steps."""
         return self.learning_rate, self.steps
 
 
 LARGEST = 1e15
-"""No size of a run is larger."""
+"""Largest size that a run may have."""
 
 
 def held(rows: Sequence[Mapping[str, Any]]) -> list[CapacityEstimate]:
-    """Rows of results, seeds put together; points at which all runs were lost are omitted."""
+    """Return means over the seeds of a table's rows; points at which all runs were lost are omitted."""
     most: dict[int, float] = {}
     measured: dict[tuple[int, int, float, float, int], list[float | None]] = {}
     for row in rows:
@@ -254,15 +257,16 @@ def held(rows: Sequence[Mapping[str, Any]]) -> list[CapacityEstimate]:
         most[sizes[0]] = max(most.get(sizes[0], 0.0), sizes[2])
     points = []
     for place, values in sorted(measured.items()):
-        known = [value for value in values if value is not None and abs(value) <= LARGEST]
-        if known:
+        finite = [value for value in values if value is not None and abs(value) <= LARGEST]
+        if finite:
             edge = place[2] == most[place[0]]
-            points.append(CapacityEstimate(*place, *mean_interval(known), len(known), len(values) - len(known), edge))
+            lost = len(values) - len(finite)
+            points.append(CapacityEstimate(*place, *mean_interval(finite), len(finite), lost, edge))
     return points
 
 
 def plateaus(rows: Sequence[Mapping[str, Any]]) -> list[CapacityEstimate]:
-    """For each size, the point with the most bits per parameter.
+    """Return for each size the point with the most bits per parameter.
 
     Learning rates and steps that only some sizes were trained with do not count, unless there are no others: a size
     that was tried more often would look better for it.
@@ -284,7 +288,7 @@ def plateaus(rows: Sequence[Mapping[str, Any]]) -> list[CapacityEstimate]:
 
 
 def shared_trainings(points: Sequence[CapacityEstimate]) -> set[tuple[float, int]]:
-    """Learning rates and steps, in pairs, that every size was trained with."""
+    """Return pairs of learning rate and steps that every size was trained with."""
     of_size: dict[int, set[tuple[float, int]]] = {}
     for point in points:
         of_size.setdefault(point.parameters, set()).add(point.training)
@@ -293,7 +297,7 @@ def shared_trainings(points: Sequence[CapacityEstimate]) -> set[tuple[float, int
 
 @dataclass(frozen=True)
 class Tuning:
-    """One size and N, trained in several ways: one learning rate and several numbers of steps, or the other way round.
+    """One size and N at one learning rate and several numbers of steps, or at several rates and one number of steps.
 
     ``chosen`` is how all sizes were trained (of several ways the best); ``points`` differ from it in ``along`` at most.
     """
@@ -304,14 +308,14 @@ class Tuning:
 
 
 def tunings(rows: Sequence[Mapping[str, Any]]) -> list[Tuning]:
-    """What other learning rates bring, and other numbers of steps, where three or more of them were tried.
+    """Return what other learning rates bring, and other numbers of steps, where three or more of them were tried.
 
     >>> rows = [
     ...     {"parameters": 9, "learning_rate": 0.1, "steps": s, "examples": 50, "demand": 1, "bits_per_parameter": b}
     ...     for s, b in ((10, 1.5), (20, 1.7), (40, 1.8))
     ... ]
     >>> rows.append(rows[1] | {"parameters": 20})
-    >>> [(found.along, found.chosen, [point.steps for point in found.points]) for found in tunings(rows)]
+    >>> [(tuning.along, tuning.chosen, [point.steps for point in tuning.points]) for tuning in tunings(rows)]
     [('steps', (0.1, 20), [10, 20, 40])]
     """
     points = held(rows)
@@ -319,14 +323,14 @@ def tunings(rows: Sequence[Mapping[str, Any]]) -> list[Tuning]:
     if not shared:
         return []
     rate, steps = max(sorted(shared), key=lambda training: _mean_of(points, training))
-    found = []
+    tuned = []
     for parameters, examples in sorted({(point.parameters, point.examples) for point in points}):
         here = [point for point in points if (point.parameters, point.examples) == (parameters, examples)]
         by_rate = sorted((point for point in here if point.steps == steps), key=lambda point: point.learning_rate)
         by_steps = sorted((point for point in here if point.learning_rate == rate), key=lambda point: point.steps)
-        found += [Tuning("learning_rate", (rate, steps), by_rate)] if len(by_rate) >= FEWEST_TRIED else []
-        found += [Tuning("steps", (rate, steps), by_steps)] if len(by_steps) >= FEWEST_TRIED else []
-    return found
+        tuned += [Tuning("learning_rate", (rate, steps), by_rate)] if len(by_rate) >= FEWEST_TRIED else []
+        tuned += [Tuning("steps", (rate, steps), by_steps)] if len(by_steps) >= FEWEST_TRIED else []
+    return tuned
 
 
 def _mean_of(points: Sequence[CapacityEstimate], training: tuple[float, int]) -> float:

@@ -72,7 +72,7 @@ def sizes_in_words(point: Gap) -> str:
 
 @dataclass(frozen=True)
 class Slope:
-    """How fast accuracy below 0.9 grows along a setting, for the curve ``of`` the other settings: here and published.
+    """Growth of accuracy below 0.9 along a setting, for the curve ``of`` the other settings: here and published.
 
     ``of`` is empty if the experiment has one curve only.
     """

@@ -19,12 +19,12 @@ Protocol: what the authors' code did, since their numbers come from it. ``text``
 - per-head matrices and positions: :mod:`byheart.lab.models.dana`;
 - experiment 6 with d_h = 5 (code: 2), and 5 layers in deeper networks (code: 3).
 
-As the text has it, all of this together, little is learned: experiment 2 stays at .06 to .07 for every d_h
-(``results/``). Which of the changes is to blame was not tried.
+With all of these changes together, as in the text, little is learned: the accuracy of experiment 2 stays at .06 to .07
+for every d_h (``results/``). Which of the changes is to blame was not tested.
 
 Experiment 4 fits slopes to experiment 1. Not known, and chosen here: the heads of the deeper experiment 2 (21, the most
 of its grid); that the linear schedule would reach its end one epoch after the last. All 239 points of the paper are in
-:mod:`byheart.papers.dana_2025.published`; ``byheart lab compare --shipped`` holds ours against them.
+:mod:`byheart.papers.dana_2025.published`; ``byheart lab compare --shipped`` compares ours with them.
 """
 
 import hashlib
@@ -96,7 +96,7 @@ class DanaConfig:
 
 
 def lower_bound(vocab: int, stored: int) -> float:
-    """Accuracy over all ω² contexts if so many of them are stored and the others guessed.
+    """Return the accuracy over all ω² contexts if ``stored`` of them are stored and the others guessed.
 
     >>> round(lower_bound(vocab=50, stored=capacity(heads=20, head_dim=10, dim=10)), 4)
     0.1023
@@ -105,7 +105,7 @@ def lower_bound(vocab: int, stored: int) -> float:
 
 
 def member_of(config: DanaConfig) -> Member:
-    """The model with its data; all that is random in it follows from the config."""
+    """Return the model with its data; every random number follows from the config."""
     examples, everything = _data(config)
     training = Training(
         batch=config.batch,
@@ -119,7 +119,7 @@ def member_of(config: DanaConfig) -> Member:
 
 
 def _data(config: DanaConfig) -> tuple[Tensors, Tensors]:
-    """The sample, and all ω² contexts: tokens [·, 2] and answers [·]."""
+    """Return the sample, and all ω² contexts: tokens [·, 2] and answers [·]."""
     vocab = config.vocab
     generator = torch.Generator().manual_seed(_seed(config, "data"))
     contexts = torch.cartesian_prod(torch.arange(vocab), torch.arange(vocab))
@@ -129,12 +129,12 @@ def _data(config: DanaConfig) -> tuple[Tensors, Tensors]:
 
 
 def _seed(config: DanaConfig, of: str) -> int:
-    """A seed for one purpose: no two configs share their randomness, whatever they have in common."""
+    """Return a seed for one purpose; no two configs share their random numbers, however alike they are."""
     return int.from_bytes(hashlib.sha256(f"{key(config)} {of}".encode()).digest()[:7], "big")
 
 
 def metrics(config: DanaConfig, outcome: TrainingOutcome) -> Row:
-    """What is known after training."""
+    """Return the metrics of a trained model, with the bounds that hold for it."""
     proved, head_dim = config.layers == 1 and config.hidden is None, min(config.head_dim, config.model_dim)
     stored = capacity(config.heads, head_dim, config.model_dim)
     before = config.heads * (head_dim - 1) + 1
@@ -150,7 +150,7 @@ def metrics(config: DanaConfig, outcome: TrainingOutcome) -> Row:
 
 
 def prepare(config: DanaConfig) -> Prepared:
-    """The model, and all ω² contexts with their answers."""
+    """Return the model, and all ω² contexts with their answers."""
     member = member_of(config)
     tokens, answers = (member.measured[name].numpy() for name in (TOKENS, ANSWERS))
     task = NextToken(tokens, answers, label_count=config.vocab, vocab=config.vocab)
@@ -158,13 +158,13 @@ def prepare(config: DanaConfig) -> Prepared:
 
 
 def work(configs: Sequence[DanaConfig], device: str = "cpu", report: Report | None = None) -> list[Row]:
-    """Train the configs' models together; their metrics."""
+    """Train the configs' models together and return their metrics."""
     outcomes = train([member_of(config) for config in configs], device=device, report=report)
     return [metrics(config, outcome) for config, outcome in zip(configs, outcomes, strict=True)]
 
 
 def groups(configs: Sequence[DanaConfig]) -> list[list[DanaConfig]]:
-    """Models that differ in heads, MLP width and seed only: a GPU trains them as one."""
+    """Return models that differ in heads, MLP width and seed only as one job: a GPU trains them as one."""
     jobs: dict[object, list[DanaConfig]] = {}
     for config in configs:
         jobs.setdefault((config.architecture.family, config.batch, config.steps), []).append(config)
@@ -172,7 +172,7 @@ def groups(configs: Sequence[DanaConfig]) -> list[list[DanaConfig]]:
 
 
 def _paper(name: str, text: bool) -> Iterator[DanaConfig]:
-    """Every grid point of an experiment, first repetition."""
+    """Yield every grid point of an experiment, first repetition."""
     kind, _, variant = name.partition("-")
     if variant == "larger":
         yield from _wide(kind, name)
@@ -201,8 +201,8 @@ def _against_mlp(name: str, *, mlp: bool) -> Iterator[DanaConfig]:
     make = partial(DanaConfig, name, vocab=70, batch=2**10, batches=2**8, epochs=64)
     for d in (7, 10, 13):
         for k in range(1, 32, 5):
-            one = make(model_dim=d, head_dim=d, heads=1)
-            yield replace(one, hidden=2 * d * (k - 1)) if mlp else replace(one, heads=k)
+            single = make(model_dim=d, head_dim=d, heads=1)
+            yield replace(single, hidden=2 * d * (k - 1)) if mlp else replace(single, heads=k)
 
 
 def _wide(kind: str, name: str) -> Iterator[DanaConfig]:
@@ -212,8 +212,8 @@ def _wide(kind: str, name: str) -> Iterator[DanaConfig]:
         return
     for d in (40, 50, 60):
         for k in range(6):
-            one = make(model_dim=d, head_dim=d, heads=1)
-            yield replace(one, hidden=4 * d * k) if kind == "5" else replace(one, heads=2 * k + 1)
+            single = make(model_dim=d, head_dim=d, heads=1)
+            yield replace(single, hidden=4 * d * k) if kind == "5" else replace(single, heads=2 * k + 1)
 
 
 def _deep(kind: str, name: str, layers: int) -> Iterator[DanaConfig]:
@@ -223,12 +223,12 @@ def _deep(kind: str, name: str, layers: int) -> Iterator[DanaConfig]:
         return
     for d in (7, 10, 13):
         for k in range(6):
-            one = make(model_dim=d, head_dim=d, heads=1)
-            yield replace(one, hidden=8 * d * k) if kind == "5" else replace(one, heads=4 * k + 1)
+            single = make(model_dim=d, head_dim=d, heads=1)
+            yield replace(single, hidden=8 * d * k) if kind == "5" else replace(single, heads=4 * k + 1)
 
 
 def configs_of(name: str, scale: Scale = "paper", *, text: bool = False) -> tuple[DanaConfig, ...]:
-    """All configs of an experiment.
+    """Return all configs of an experiment.
 
     "short" takes every other grid point, once, for a quarter of the epochs; "smoke" the first and the last for a few
     steps, which shows that everything runs and nothing else.
@@ -257,7 +257,7 @@ NAMES += tuple(f"{kind}-{variant}" for variant in ("larger", "deeper") for kind 
 
 
 def experiment(scale: str, *, name: str, text: bool = False) -> Experiment:
-    """One of the paper's experiments, by :data:`NAMES`."""
+    """Return one of the paper's experiments, by its name in :data:`NAMES`."""
     if name not in NAMES:
         raise BadInput(f"experiment is {name!r}; expected one of {', '.join(NAMES)}")
     full = f"dana-2025-{name}" + ("-text" if text else "")

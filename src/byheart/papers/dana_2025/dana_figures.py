@@ -30,7 +30,7 @@ from byheart.exhibits import (
     colours,
     line,
 )
-from byheart.lab.fits import Comparison, FamilyFit
+from byheart.lab.fits import FamilyComparison, FamilyFit
 from byheart.lab.linear import SATURATED
 from byheart.lab.rows import is_number
 from byheart.papers.built import built
@@ -255,7 +255,7 @@ def slopes_figure(rows: Rows) -> Figure:
     )
 
 
-def _styled_laws(comparison: Comparison) -> list[tuple[FamilyFit, Style]]:
+def _styled_laws(comparison: FamilyComparison) -> list[tuple[FamilyFit, Style]]:
     """Return every fit that succeeded with the style of its line; the preferred one stands out."""
     styled: list[tuple[FamilyFit, Style]] = []
     for law, pattern in zip(comparison.fits, LAW_LINES, strict=False):

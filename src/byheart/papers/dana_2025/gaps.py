@@ -1,4 +1,4 @@
-"""How far results are from published ones, point by point, and how far noise alone would put them apart.
+"""Distance of results from published ones, point by point, and the distance that noise alone would make.
 
 At a point there are n runs here, with mean and standard deviation s, and a published mean of m runs whose deviation was
 not published. **If the published runs scatter as ours do**, and around the same value, the gap between the means has
@@ -19,14 +19,14 @@ from byheart.lab.rows import is_number
 from byheart.papers.dana_2025.published import SETTINGS, Point, beside, settings_of
 
 ROUNDING = 5e-6
-"""Of published numbers, which have five digits."""
+"""Rounding error of published numbers, which have five digits."""
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Gap:
-    """One point: what was published, what ``runs`` runs here reached on average, and how far they scatter.
+    """One point: the published mean, the mean of ``runs`` runs here, and their standard deviation.
 
     ``uniform`` is the accuracy over all contexts, each counted once; ``here`` and ``published`` are over the sample
     that was trained on.
@@ -53,7 +53,7 @@ class Gap:
         return self.deviation * math.sqrt(1 / self.runs + 1 / self.published_runs)
 
     def within(self, level: float = LEVEL) -> bool | None:
-        """Whether noise explains the gap: as it would in a share ``level`` of all points."""
+        """Return True if noise explains the gap, as it would in a share ``level`` of all points; None for one run."""
         if self.noise is None:
             return None
         return bool(abs(self.gap) <= student_quantile(level, self.runs - 1) * self.noise + ROUNDING)
@@ -68,60 +68,60 @@ class Gaps:
 
     @property
     def mean(self) -> float:
-        """Of the gaps, with their signs."""
+        """Mean of the gaps, with their signs."""
         return statistics.fmean(point.gap for point in self.points)
 
     @property
     def mean_absolute(self) -> float:
-        """Of their sizes."""
+        """Mean size of the gaps."""
         return statistics.fmean(abs(point.gap) for point in self.points)
 
     @property
     def largest(self) -> Gap:
-        """The point with the largest one."""
+        """The point with the largest gap."""
         return max(self.points, key=lambda point: abs(point.gap))
 
     @property
     def deviation(self) -> float | None:
-        """Of single runs: the root of the mean variance; None without repetitions."""
-        known = [point.deviation**2 for point in self.points if point.deviation is not None]
-        return math.sqrt(statistics.fmean(known)) if known else None
+        """Standard deviation of single runs, the root of the mean variance; None without repetitions."""
+        variances = [point.deviation**2 for point in self.points if point.deviation is not None]
+        return math.sqrt(statistics.fmean(variances)) if variances else None
 
     @property
     def expected(self) -> float | None:
-        """The mean |gap| that noise alone would make; None without repetitions."""
-        known = [(point.noise, point.runs) for point in self.points]
-        sizes = [math.sqrt(2 / math.pi) * noise / _c4(runs) for noise, runs in known if noise is not None]
+        """Mean |gap| that noise alone would make; None without repetitions."""
+        noises = [(point.noise, point.runs) for point in self.points]
+        sizes = [math.sqrt(2 / math.pi) * noise / _c4(runs) for noise, runs in noises if noise is not None]
         return statistics.fmean(sizes) if sizes else None
 
     @property
     def within(self) -> int:
-        """How many gaps noise explains, of those with repetitions."""
+        """Number of gaps that noise explains, among points with repetitions."""
         return sum(point.within() is True for point in self.points)
 
     @property
     def uniform(self) -> float | None:
-        """Accuracy over all contexts minus that over the sample, here, on average."""
-        known = [point.uniform - point.here for point in self.points if point.uniform is not None]
-        return statistics.fmean(known) if known else None
+        """Mean of our accuracy over all contexts minus that over the sample."""
+        differences = [point.uniform - point.here for point in self.points if point.uniform is not None]
+        return statistics.fmean(differences) if differences else None
 
 
 def gaps(name: str, rows: Rows) -> Gaps:
-    """The gaps at all published points that the table has runs of.
+    """Return the gaps at all published points that the table has runs of.
 
     >>> network = {"experiment": "2", "vocab": 50, "model_dim": 10, "head_dim": 1, "heads": 20, "layers": 1}
-    >>> found = gaps("two", [network | {"last_accuracy": accuracy} for accuracy in (0.08, 0.09)])
-    >>> f"{found.mean:.5f} at {len(found.points)} point, by noise {found.expected:.5f}, within noise {found.within}"
+    >>> two = gaps("two", [network | {"last_accuracy": accuracy} for accuracy in (0.08, 0.09)])
+    >>> f"{two.mean:.5f} at {len(two.points)} point, by noise {two.expected:.5f}, within noise {two.within}"
     '0.00355 at 1 point, by noise 0.00592, within noise 1'
     """
     runs: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         if is_number(row.get("last_accuracy")):
             runs.setdefault(settings_of(row), []).append(row)
-    known = [point for point in beside(rows) if settings_of(point) in runs]
-    if not known:
+    points = [point for point in beside(rows) if settings_of(point) in runs]
+    if not points:
         raise BadInput(f"{name}: no point of it was published; expected results of Dana's experiments")
-    return Gaps(name, tuple(_gap(point, runs[settings_of(point)]) for point in known))
+    return Gaps(name, tuple(_gap(point, runs[settings_of(point)]) for point in points))
 
 
 def _gap(point: Point, rows: Rows) -> Gap:
@@ -139,5 +139,5 @@ def _gap(point: Point, rows: Rows) -> Gap:
 
 
 def _c4(runs: int) -> float:
-    """The mean of a standard deviation of this many Gaussian numbers, in units of the true one."""
+    """Return the mean standard deviation of ``runs`` Gaussian numbers, in units of the true one."""
     return math.sqrt(2 / (runs - 1)) * math.exp(math.lgamma(runs / 2) - math.lgamma((runs - 1) / 2))

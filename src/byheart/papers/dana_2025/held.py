@@ -1,4 +1,4 @@
-"""How many associations attention alone holds: proved of trained networks, beside what a theorem promises.
+"""Number of associations that attention alone holds: proved of trained networks, beside what a theorem promises.
 
 One layer of attention (Dana, Pydi & Chevaleyre 2025) is trained on all ω² contexts of two tokens, with random answers.
 These numbers stand beside each other for each number of heads:

@@ -6,7 +6,7 @@ The paper reports that the slopes of accuracy over heads grow with d "between qu
 from dataclasses import dataclass
 
 from byheart.errors import BadInput
-from byheart.lab.fits import FORMULAS, Comparison, FamilyFit, compare, fit
+from byheart.lab.fits import FORMULAS, FamilyComparison, FamilyFit, compare, fit
 from byheart.lab.linear import SATURATED
 from byheart.lab.rows import is_number
 from byheart.papers.curves import Rows, check_columns, values
@@ -23,7 +23,7 @@ class Slopes:
 
     dims: list[float]
     slopes: list[float]
-    comparison: Comparison
+    comparison: FamilyComparison
 
 
 def slopes_of(rows: Rows) -> Slopes:
@@ -72,7 +72,7 @@ def describe(law: FamilyFit) -> str:
     return text.replace("-", "−")
 
 
-def preference(comparison: Comparison) -> str:
+def preference(comparison: FamilyComparison) -> str:
     """Say which law the two criteria prefer."""
     best = comparison.by_aicc
     if best is None:

@@ -1,4 +1,4 @@
-"""The experiment of Madden, Fox & Thrampoulidis 2024: how many hidden units take the loss to the entropy of the data?
+"""Experiment of Madden, Fox & Thrampoulidis 2024: how many hidden units take the loss to the entropy of the data?
 
 n stories, the first 10 word-punctuation tokens of each. Every beginning of a story, of 1 to 9 tokens, is a context, and
 the token behind it what is to be predicted. Contexts that several stories share have a distribution of next tokens, so
@@ -8,11 +8,11 @@ places, one batch of everything, 50,000 steps; with everything trained, or embed
 contexts are computed once, with the counts of their next tokens, which is the same loss; and what frozen attention
 gives at each of them once for all steps.
 
-Measured, in nats a token: ``loss``, ``entropy``, ``excess`` = loss − entropy, and ``relative_excess`` = excess/entropy;
-the least m for which it is at most 1 % is what the paper draws. The vocabulary is that of the n stories.
+Measured, in nats per token: ``loss``, ``entropy``, ``excess`` = loss − entropy, and ``relative_excess`` =
+excess/entropy. The paper draws the least m for which the last is at most 1 %. The vocabulary is that of the n stories.
 
-The authors' corpus is not here. Any texts do, a story each; without any, stories are documentation strings of Python
-3.11 that come with Byheart (:mod:`byheart.tasks.shipped`): the same on every machine.
+The authors' corpus is not here. Any texts will do, one story each; by default stories are documentation strings of
+Python 3.11 that come with Byheart (:mod:`byheart.tasks.shipped`), the same on every machine.
 
 Scales: "paper" is the paper's grid; "short" three n, four m and 10,000 steps; "smoke" takes seconds.
 """
@@ -39,7 +39,7 @@ from byheart.tasks.distinct import distinct
 from byheart.tasks.shipped import docstrings
 
 STORY = 10
-"""Tokens of a story."""
+"""Number of tokens of a story."""
 Texts = tuple[str, ...]
 
 
@@ -49,11 +49,11 @@ class MaddenConfig:
 
     KIND: ClassVar = "Config"
     stories: int
-    """n"""
+    """Number of stories, n."""
     hidden: int
-    """m"""
+    """Number of hidden units, m."""
     frozen: bool
-    """Whether embedding and attention stay as they were drawn."""
+    """True if embedding and attention stay as they were drawn."""
     seed: int = 0
     steps: int = 50_000
     learning_rate: float = 1e-4
@@ -76,60 +76,60 @@ class StoryContexts:
 
     @cached_property
     def examples(self) -> Tensors:
-        """The same as tensors, made once: members that are given the same tensors share their memory."""
+        """The contexts as tensors, made once: members that are given the same tensors share their memory."""
         arrays = {"tokens": self.tokens, "lengths": self.lengths, ANSWERS: self.counts.astype(np.float64)}
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     @property
     def entropy(self) -> float:
-        """Nats a token, below which no model gets."""
+        """Conditional entropy of the next token in nats, which is the least loss of any model."""
         often = self.counts.sum(axis=1)
         return entropy_bound(self.counts / often[:, None], often / often.sum())
 
 
 def contexts(stories: Sequence[Sequence[str]]) -> StoryContexts:
-    """Those of ``stories`` of :data:`STORY` tokens; ids by first occurrence.
+    """Return the contexts of ``stories`` of :data:`STORY` tokens each; ids by first occurrence.
 
-    >>> found = contexts([list("abcdefghij"), list("abcdefghjj")])
-    >>> len(found.tokens), found.counts.sum(), round(found.entropy, 4)  # ln 2 at 2 of 18 places
+    >>> two = contexts([list("abcdefghij"), list("abcdefghjj")])
+    >>> len(two.tokens), two.counts.sum(), round(two.entropy, 4)  # ln 2 at 2 of 18 places
     (10, np.int64(18), 0.077)
     """
     ids: dict[str, int] = {}
     encoded = np.array([[ids.setdefault(token, len(ids)) for token in story] for story in stories])
     lengths = np.arange(1, STORY)
     beginnings = np.where(np.arange(STORY - 1) < lengths[:, None], encoded[:, None, :-1], -1).reshape(-1, STORY - 1)
-    found = distinct(beginnings + 1)
-    counts = np.zeros((len(found.first), len(ids)), np.int64)
-    np.add.at(counts, (found.ids, encoded[:, 1:].reshape(-1)), 1)
-    tokens = beginnings[found.first]
+    different = distinct(beginnings + 1)
+    counts = np.zeros((len(different.first), len(ids)), np.int64)
+    np.add.at(counts, (different.ids, encoded[:, 1:].reshape(-1)), 1)
+    tokens = beginnings[different.first]
     return StoryContexts(np.maximum(tokens, 0), (tokens >= 0).sum(axis=1), counts)
 
 
 def stories(texts: Iterable[str], number: int) -> list[list[str]]:
-    """The first :data:`STORY` tokens of the first ``number`` texts that have this many; each beginning once.
+    """Return the first :data:`STORY` tokens of the first ``number`` texts that are long enough, all different.
 
     >>> stories(["one two", "a b c d e f g h i j k", "a b c d e f g h i j l"], 1)
     [['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j']]
     """
-    found: dict[tuple[str, ...], None] = {}
+    different: dict[tuple[str, ...], None] = {}
     for text in texts:
         tokens = split_words(text)[:STORY]
         if len(tokens) == STORY:
-            found[tuple(tokens)] = None
-        if len(found) == number:
-            return [list(story) for story in found]
-    raise BadInput(f"the texts have {len(found)} different stories of {STORY} tokens; expected at least {number}")
+            different[tuple(tokens)] = None
+        if len(different) == number:
+            return [list(story) for story in different]
+    raise BadInput(f"the texts have {len(different)} different stories of {STORY} tokens; expected at least {number}")
 
 
 @cache
 def data_of(number: int, texts: Texts | None = None) -> StoryContexts:
-    """Those of this many stories of ``texts``, or of the documentation that comes with Byheart; made once."""
+    """Return the contexts of ``number`` stories of ``texts``, or of the documentation that comes with Byheart."""
     return contexts(stories(docstrings() if texts is None else texts, number))
 
 
 @cache
 def _attended(data: StoryContexts, seed: int) -> Tensors:
-    """The examples of members whose embedding and attention stay as this seed draws them, whatever m is."""
+    """Return the examples of members whose embedding and attention stay as this seed draws them, whatever m is."""
     model = model_of(MaddenConfig(stories=1, hidden=1, frozen=True), data)
     weights = {name: tensor[None] for name, tensor in model.init(torch.Generator().manual_seed(seed)).items()}
     batch = {name: tensor[None] for name, tensor in data.examples.items()}
@@ -137,12 +137,12 @@ def _attended(data: StoryContexts, seed: int) -> Tensors:
 
 
 def model_of(config: MaddenConfig, data: StoryContexts) -> MaddenDecoder:
-    """The model alone."""
+    """Return the model without its data."""
     return MaddenDecoder(vocab=data.counts.shape[1], hidden=config.hidden, length=STORY - 1)
 
 
 def member_of(config: MaddenConfig, data: StoryContexts) -> Member:
-    """The model with its data."""
+    """Return the model with its data."""
     training = Training(
         batch=len(data.tokens), steps=config.steps, learning_rate=config.learning_rate, loss="summed-cross-entropy"
     )
@@ -152,7 +152,7 @@ def member_of(config: MaddenConfig, data: StoryContexts) -> Member:
 
 
 def metrics(model: MaddenDecoder, data: StoryContexts, outcome: TrainingOutcome) -> Row:
-    """What is known after training; the ensemble's loss is a mean over contexts, ours over tokens."""
+    """Return the metrics of a trained model; the ensemble's loss is a mean over contexts, the metric over tokens."""
     loss, entropy = outcome.loss * len(data.counts) / int(data.counts.sum()), data.entropy
     return {
         "loss": loss,
@@ -168,7 +168,10 @@ def metrics(model: MaddenDecoder, data: StoryContexts, outcome: TrainingOutcome)
 
 
 def task_of(data: StoryContexts) -> NextTokenDistribution:
-    """What is to be predicted, context by context. Shorter ones are filled up with a token ω that never comes next."""
+    """Return the task: a distribution of next tokens for each context.
+
+    Shorter contexts are filled up with a token ω that never comes next.
+    """
     inside = np.arange(data.tokens.shape[1]) < data.lengths[:, None]
     often, vocab = data.counts.sum(axis=1), data.counts.shape[1]
     probabilities = np.pad(data.counts / often[:, None], ((0, 0), (0, 1)))
@@ -176,7 +179,7 @@ def task_of(data: StoryContexts) -> NextTokenDistribution:
 
 
 def prepare(config: MaddenConfig, texts: Texts | None = None) -> Prepared:
-    """The model, and its contexts with what comes next."""
+    """Return the model, and its contexts with what comes next."""
     data = data_of(config.stories, texts)
     return Prepared(member_of(config, data), partial(metrics, model_of(config, data), data), task_of(data))
 
@@ -184,7 +187,7 @@ def prepare(config: MaddenConfig, texts: Texts | None = None) -> Prepared:
 def work(
     configs: Sequence[MaddenConfig], device: str = "cpu", report: Report | None = None, texts: Texts | None = None
 ) -> list[Row]:
-    """Train them; a row of metrics each."""
+    """Train the configs' models and return their metrics."""
     data = [data_of(config.stories, texts) for config in configs]
     members = [member_of(config, its) for config, its in zip(configs, data, strict=True)]
     outcomes = train(members, device=device, report=report)
@@ -193,11 +196,11 @@ def work(
 
 
 def groups(configs: Sequence[MaddenConfig]) -> list[list[MaddenConfig]]:
-    """One number of stories in one setting is a job."""
-    found: dict[object, list[MaddenConfig]] = {}
+    """Return the models of one number of stories in one setting as one job."""
+    jobs: dict[object, list[MaddenConfig]] = {}
     for config in configs:
-        found.setdefault((config.stories, config.frozen), []).append(config)
-    return list(found.values())
+        jobs.setdefault((config.stories, config.frozen), []).append(config)
+    return list(jobs.values())
 
 
 GRIDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
@@ -205,11 +208,11 @@ GRIDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
     "short": ((100, 200, 400), (8, 32, 128, 512), 10_000),
     "paper": (tuple(range(100, 1001, 100)), tuple(4 << k for k in range(8)), 50_000),
 }
-"""n, m and steps."""
+"""Values of n, values of m and number of steps, by scale."""
 
 
 def experiment(scale: str, *, frozen: bool, texts: Texts | None = None) -> Experiment:
-    """One setting, on ``texts`` or on :func:`~byheart.tasks.shipped.docstrings`."""
+    """Return one setting, on ``texts`` or on :func:`~byheart.tasks.shipped.docstrings`."""
     numbers, hidden, steps = GRIDS[checked_scale(scale)]
     configs = tuple(MaddenConfig(n, m, frozen, steps=steps) for n, m in product(numbers, hidden))
     name = f"madden-2024-{'frozen' if frozen else 'trained'}"

@@ -9,13 +9,11 @@ from byheart.papers import results
 from byheart.papers.curves import Rows
 from byheart.papers.madden_2024.madden_experiments import EXPERIMENTS
 from byheart.papers.madden_2024.madden_figures import law_in_words, loss_figure, settings_figure
-from byheart.papers.madden_2024.widths import Width, growth, widths
+from byheart.papers.madden_2024.widths import LEAST_POINTS, Width, growth, widths
 from byheart.papers.paper import Paper, presence_in_words, presence_table
 from byheart.papers.wording import law_rows, range_in_words
 
 WIDTHS = "The least m within 1 % of the entropy, its parameters ω(17 + m) + 1088 + 17m, and N(ω − 1)"
-LEAST_POINTS = 3
-"""Number of crossings that laws take."""
 
 
 def _figures(_: str, rows: Rows, __: object = ()) -> list[AvailableFigure]:

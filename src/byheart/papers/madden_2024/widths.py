@@ -1,4 +1,4 @@
-"""How many hidden units are enough: Madden's question, answered from a table of results.
+"""Madden's question, answered from a table of results: how many hidden units are enough?
 
 For n stories with N contexts over ω tokens, the loss with m hidden units stays above the entropy of the data by some
 share of it, the relative excess. The *least m* is the smallest of the grid all of whose runs come within 1 %. The grid
@@ -6,8 +6,8 @@ doubles; so the *crossing* is where the excess is 1 % on the line, in log m and 
 one before it (of several runs the largest excess counts). Where no m of the grid is enough there is neither: the answer
 is "more than the largest", and no law is fitted through it.
 
-Beside it, two numbers of the theory: N hidden units are always enough, and any N distributions take N(ω − 1) parameters
-(no fewer have enough dimensions). These data are not any N distributions: most contexts have one token that follows.
+Two numbers of the theory stand beside it: N hidden units are always enough, and arbitrary N distributions take N(ω − 1)
+parameters (no fewer have enough dimensions). These data are not arbitrary: most contexts have one token that follows.
 """
 
 import math
@@ -22,38 +22,40 @@ from byheart.lab.rows import is_number
 Rows = Sequence[Mapping[str, Any]]
 
 WITHIN = 0.01
-"""Of the entropy: what counts as memorized."""
+"""Largest relative excess that counts as memorized."""
 _LEAST_EXCESS = 1e-9
-"""A loss at the entropy, or below it by rounding, counts as so much above it where a logarithm is taken."""
+"""Relative excess of a loss at the entropy, or below it by rounding, when its logarithm is taken."""
+LEAST_POINTS = 3
+"""Number of crossings that a law takes."""
 
 
 @dataclass(frozen=True)
 class Width:
-    """What is enough for n stories."""
+    """The number of hidden units that is enough for n stories."""
 
     stories: int
-    """n"""
+    """Number of stories, n."""
     contexts: int
-    """N"""
+    """Number of contexts, N."""
     vocab: int
-    """ω"""
+    """Number of tokens, ω."""
     tried: int
-    """The largest m of the grid."""
+    """Largest m of the grid."""
     least: int | None
-    """The least m; None if no m that was tried is enough."""
+    """Least m that is enough; None if no m of the grid is."""
     crossing: float | None
-    """Between the least m and the one before; None if there is no such pair."""
+    """Crossing of 1 % between the least m and the one before; None if there is no such pair."""
     nearest: float
-    """The least relative excess of all m; infinite if no run has one."""
+    """Least relative excess of all m; infinite if no run has one."""
 
     @property
     def parameters(self) -> int | None:
-        """ω(17 + m) + 1088 + 17m at the least m."""
+        """Number of parameters at the least m, ω(17 + m) + 1088 + 17m."""
         return None if self.least is None else MaddenDecoder(self.vocab, self.least).parameters
 
     @property
     def needed(self) -> int:
-        """N(ω − 1): parameters that any N distributions take."""
+        """Number of parameters that arbitrary N distributions take, N(ω − 1)."""
         return self.contexts * (self.vocab - 1)
 
     @property
@@ -67,11 +69,11 @@ class Width:
 
 
 def widths(rows: Rows, within: float = WITHIN) -> list[Width]:
-    """For each number of stories in a table.
+    """Return the width for each number of stories in a table.
 
     >>> sizes = {"stories": 100, "contexts": 768, "vocab": 357}
     >>> rows = [{**sizes, "hidden": m, "relative_excess": e} for m, e in ((4, 4.0), (16, 0.04), (64, 0.0025))]
-    >>> [(one.least, round(one.crossing, 6), one.parameters, one.needed) for one in widths(rows)]
+    >>> [(width.least, round(width.crossing, 6), width.parameters, width.needed) for width in widths(rows)]
     [(64, 32.0, 31093, 273408)]
     """
     by_stories: dict[int, list[Mapping[str, Any]]] = {}
@@ -80,16 +82,16 @@ def widths(rows: Rows, within: float = WITHIN) -> list[Width]:
     return [_width(some, within) for _, some in sorted(by_stories.items())]
 
 
-def growth(found: Sequence[Width]) -> FamilyFit:
-    """The power law a·n^b through the crossings; failed where there are too few.
+def growth(sizes: Sequence[Width]) -> FamilyFit:
+    """Return the power law a·n^b through the crossings, a failed one if there are too few.
 
     >>> growth([]).reason
     '0 crossings; expected 3 or more'
     """
-    known = [(one.stories, one.crossing) for one in found if one.crossing is not None]
-    if len(known) < 3:
-        return FamilyFit("power", "failed", f"{len(known)} crossings; expected 3 or more", len(known))
-    return fit([n for n, _ in known], [m for _, m in known], "power")
+    crossed = [(width.stories, width.crossing) for width in sizes if width.crossing is not None]
+    if len(crossed) < LEAST_POINTS:
+        return FamilyFit("power", "failed", f"{len(crossed)} crossings; expected 3 or more", len(crossed))
+    return fit([n for n, _ in crossed], [m for _, m in crossed], "power")
 
 
 def _width(rows: Rows, within: float) -> Width:
@@ -107,7 +109,7 @@ def _width(rows: Rows, within: float) -> Width:
 
 
 def _between(above: tuple[int, float], below: tuple[int, float], within: float) -> float:
-    """Where the line through both, in logarithms, is at ``within``."""
+    """Return where the line through both points, in logarithms, is at ``within``."""
     high, low = math.log(above[1]), math.log(max(below[1], _LEAST_EXCESS))
     share = (high - math.log(within)) / (high - low)
     return math.exp((1 - share) * math.log(above[0]) + share * math.log(below[0]))

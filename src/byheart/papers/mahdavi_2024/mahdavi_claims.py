@@ -118,7 +118,7 @@ def proved_growth(rows: Rows, along: str) -> float | None:
 
 @dataclass(frozen=True)
 class Early:
-    """What the first step along an axis gains, as a share of all that is gained up to its ``last`` value."""
+    """The gain of the first step along an axis, as a share of all that is gained up to its ``last`` value."""
 
     first: float
     second: float
@@ -180,7 +180,7 @@ def _curves(rows: Rows, along: str) -> dict[int, list[tuple[Any, float, float]]]
 
 @dataclass(frozen=True)
 class NeededSize:
-    """What N examples need: the size ``found`` for each seed that shows one, out of ``seeds``."""
+    """The size that N examples need: one is ``found`` for each seed that shows it, out of ``seeds``."""
 
     examples: int
     found: tuple[float, ...]

@@ -9,8 +9,8 @@ measured; training ends when all are right, but for saturation.
 
 Differs from the authors' code in random numbers, and in that batches are always full: theirs has a smaller last one in
 each epoch. They keep the weights with the least loss: ``best_loss`` and ``best_accuracy`` are of those, ``loss`` and
-``accuracy`` of the last. Byheart has no numbers of theirs to compare with. What their figures show is memorization that
-grows linearly with H, grows with n, and stops growing with d_h beyond n.
+``accuracy`` of the last. Byheart has no numbers of theirs to compare with. Their figures show memorization that grows
+linearly with H, grows with n, and stops growing with d_h beyond n.
 
 Scales: "paper" is the authors' with six seeds; "short" two seeds and at most 50,000 steps; "smoke" a grid of a few
 tiny models.
@@ -60,7 +60,7 @@ class MahdaviConfig:
     seed: int
     steps: int
     stop: bool = True
-    """Whether training ends when every label is right; if not, saturated heads are counted after it."""
+    """True if training ends when every label is right; if not, saturated heads are counted after it."""
     labels: int = LABELS
     batch: int = 256
     learning_rate: float = 1e-3
@@ -81,7 +81,7 @@ class MahdaviConfig:
 
     @property
     def training(self) -> Training:
-        """How it is trained."""
+        """The training: schedule, loss, and when it stops."""
         return Training(
             batch=min(self.batch, self.examples),
             steps=self.steps,
@@ -94,7 +94,7 @@ class MahdaviConfig:
 
 
 def steps(examples: int) -> int:
-    """The authors' number of steps.
+    """Return the authors' number of steps.
 
     >>> steps(10_000), steps(130_000)
     (50000, 253906)
@@ -103,7 +103,11 @@ def steps(examples: int) -> int:
 
 
 def data(config: MahdaviConfig) -> tuple[Tensors, Tensors]:
-    """Examples (queries [N, D], their contexts [N, n, D] if they have them, answers [N]) and constants, float32."""
+    """Return examples and constants, float32.
+
+    Examples are queries [N, D], their contexts [N, n, D] if each has its own, and answers [N]. A shared context [n, D]
+    is a constant.
+    """
     generator = torch.Generator().manual_seed(config.seed)
     N, n, D = config.examples, config.length, config.architecture.dim
     contexts = torch.rand(*((n, D) if config.context == "fixed" else (N, n, D)), generator=generator)
@@ -119,46 +123,46 @@ def data(config: MahdaviConfig) -> tuple[Tensors, Tensors]:
 
 
 def members(configs: Sequence[MahdaviConfig]) -> list[Member]:
-    """One for each config; those with equal data share it."""
-    known: dict[tuple[object, ...], tuple[Tensors, Tensors]] = {}
-    made = []
+    """Return a member for each config; those with equal data share it."""
+    shared: dict[tuple[object, ...], tuple[Tensors, Tensors]] = {}
+    models = []
     for config in configs:
-        what = (config.answers, config.context, config.examples, config.length, config.labels, config.seed)
-        if what not in known:
-            known[what] = data(config)
-        examples, constants = known[what]
-        made.append(Member(config.architecture, config.training, config.seed, examples, constants))
-    return made
+        sizes = (config.answers, config.context, config.examples, config.length, config.labels, config.seed)
+        if sizes not in shared:
+            shared[sizes] = data(config)
+        examples, constants = shared[sizes]
+        models.append(Member(config.architecture, config.training, config.seed, examples, constants))
+    return models
 
 
 def groups(configs: Sequence[MahdaviConfig]) -> list[list[MahdaviConfig]]:
-    """Those with as many examples, so as many steps, are a job: on a GPU they are trained side by side."""
-    found: dict[object, list[MahdaviConfig]] = {}
+    """Return models with equal numbers of examples, so of steps, as one job: a GPU trains them side by side."""
+    jobs: dict[object, list[MahdaviConfig]] = {}
     for config in configs:
-        found.setdefault(config.examples, []).append(config)
-    return list(found.values())
+        jobs.setdefault(config.examples, []).append(config)
+    return list(jobs.values())
 
 
 def work(configs: Sequence[MahdaviConfig], device: str = "cpu", report: Report | None = None) -> list[Row]:
-    """Train them; a row of metrics each."""
-    made = members(configs)
-    counted = [not config.stop for config in configs]
-    outcomes = train(made, device=device, keep_weights=any(counted), report=report)
+    """Train the configs' models and return their metrics."""
+    models = members(configs)
+    counts_heads = [not config.stop for config in configs]
+    outcomes = train(models, device=device, keep_weights=any(counts_heads), report=report)
     return [
-        _metrics(member, outcome) | (_saturation(member, outcome) if wanted else {})
-        for member, outcome, wanted in zip(made, outcomes, counted, strict=True)
+        _metrics(member, outcome) | (_saturation(member, outcome) if counts else {})
+        for member, outcome, counts in zip(models, outcomes, counts_heads, strict=True)
     ]
 
 
 def prepare(config: MahdaviConfig) -> Prepared:
-    """The model with its queries, its context or contexts, and their answers."""
+    """Return the model with its queries, its context or contexts, and their answers."""
     [member] = members([config])
-    given = {name: tensor.numpy() for name, tensor in (member.examples | member.constants).items()}
-    asked = {"contexts": given["contexts"], "queries": given["queries"]}
+    arrays = {name: tensor.numpy() for name, tensor in (member.examples | member.constants).items()}
+    inputs = {"contexts": arrays["contexts"], "queries": arrays["queries"]}
     if config.answers == "labels":
-        labels = QueryLabels(**asked, labels=given[ANSWERS], label_count=config.labels)
+        labels = QueryLabels(**inputs, labels=arrays[ANSWERS], label_count=config.labels)
         return Prepared(member, partial(_metrics, member), labels)
-    return Prepared(member, partial(_metrics, member), QueryTargets(**asked, targets=given[ANSWERS]))
+    return Prepared(member, partial(_metrics, member), QueryTargets(**inputs, targets=arrays[ANSWERS]))
 
 
 def _metrics(member: Member, outcome: TrainingOutcome) -> Row:
@@ -175,7 +179,7 @@ def _metrics(member: Member, outcome: TrainingOutcome) -> Row:
 
 @torch.no_grad()
 def saturated_heads(member: Member, weights: Tensors) -> torch.Tensor:
-    """For each example, how many heads are saturated: int64 [N]."""
+    """Return the number of saturated heads for each example: int64 [N]."""
     model = member.architecture
     assert isinstance(model, QueryAttention)
     dtype = next(iter(weights.values())).dtype
@@ -190,7 +194,7 @@ def saturated_heads(member: Member, weights: Tensors) -> torch.Tensor:
 
 
 def _saturation(member: Member, outcome: TrainingOutcome) -> Row:
-    """The mean number of saturated heads, their share, and for k = 0, …, H how many examples have k of them."""
+    """Return mean number and share of saturated heads, and for k = 0, …, H the number of examples with k of them."""
     assert outcome.weights is not None
     counts = saturated_heads(member, outcome.weights)
     heads = member.architecture.heads  # type: ignore[attr-defined]
@@ -205,7 +209,7 @@ def _saturation(member: Member, outcome: TrainingOutcome) -> Row:
 
 @dataclass(frozen=True)
 class FigureGrid:
-    """A figure's grid: for each context, the numbers of examples."""
+    """The grid of a figure: sizes, and for each kind of context the numbers of examples."""
 
     answers: Answers
     examples: dict[Context, tuple[int, ...]]
@@ -215,15 +219,14 @@ class FigureGrid:
     long: bool = False
 
     def configs(self, context: Context, scale: str) -> list[MahdaviConfig]:
-        """All of them, seeds last."""
-        seeds, most = SEEDS[scale], MOST_STEPS[scale]
-        found = []
-        for N, n, H, d_h, seed in product(
-            self.examples[context], self.lengths, self.heads, self.head_dims, range(seeds)
-        ):
-            taken = min(LONG if self.long else steps(N), most)
-            found.append(MahdaviConfig(self.answers, context, N, n, H, d_h, seed, taken))
-        return found
+        """Return all configs of the grid, seeds last."""
+        sizes = product(self.examples[context], self.lengths, self.heads, self.head_dims, range(SEEDS[scale]))
+        return [
+            MahdaviConfig(
+                self.answers, context, N, n, H, d_h, seed, min(LONG if self.long else steps(N), MOST_STEPS[scale])
+            )
+            for N, n, H, d_h, seed in sizes
+        ]
 
 
 def _every(first: int, last: int, by: int) -> tuple[int, ...]:
@@ -260,7 +263,7 @@ def _block(name: str, context: Context, scale: str) -> Experiment:
 
 
 def _tiny(block: FigureGrid) -> FigureGrid:
-    """Two models of what is swept."""
+    """Return a grid of two tiny models along the swept setting."""
     return FigureGrid(
         block.answers,
         dict.fromkeys(block.examples, (96,)),
@@ -272,7 +275,7 @@ def _tiny(block: FigureGrid) -> FigureGrid:
 
 
 def saturation(scale: str) -> Experiment:
-    """How many heads are saturated, example by example, after training that does not end early."""
+    """Return the experiment that counts saturated heads, example by example, after training that does not end early."""
     sizes = ((2, 40),) if checked_scale(scale) == "smoke" else SATURATION
     n = 4 if scale == "smoke" else 32
     configs = tuple(

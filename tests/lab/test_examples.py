@@ -1,6 +1,6 @@
 import torch
 
-from byheart.lab.orders import shuffles
+from byheart.lab.examples import shuffles
 
 CPU = torch.device("cpu")
 
