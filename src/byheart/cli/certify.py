@@ -1,10 +1,10 @@
 """``byheart certify NETWORK --task FILE``, ``… FILE…`` or ``… --facts FILE``: is it true?"""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
 from byheart.cli.output import DONE, NOT_TRUE, given_by, steps, typed
@@ -18,9 +18,11 @@ from byheart.networks.weight_files import weight_files
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
+    from byheart.certificates.claim import JudgeOptions
     from byheart.certificates.refusal import RefusalStatus
     from byheart.certificates.second_opinion import SecondOpinion
     from byheart.networks import Network
+    from byheart.progress import Report
     from byheart.tasks import Questions
     from byheart.tasks.edits import Piece
     from byheart.tasks.tokenizers import Tokenizer
@@ -101,14 +103,14 @@ class CertifyCommand:
     def run(self) -> int:
         """Load, check, write, print."""
         where = Workplace(self.executor, self.workers)
-        options = self._options(where)
         path = self.out or self.network / "certificate.json"
         self._check(path)
         with steps("reading", quiet=self.json):
             seen = _state(self.network)
             network, questions = self._asked()
         with steps("checking", quiet=self.json) as report:
-            certificate = self._judged(network, questions, path, {**options, "named": self.named, "report": report})
+            options = self._options(where, report)
+            certificate = self._judged(network, questions, path, options)
         kept = not self.recheck and _of_another_task(path, network, questions)
         if not self.recheck and not kept:
             self._write(certificate, path, seen)
@@ -124,11 +126,13 @@ class CertifyCommand:
             self._print(found, path, kept, where)
         return DONE if found.good else NOT_TRUE
 
-    def _options(self, where: Workplace) -> dict[str, Any]:
-        """What the judge is told; what is not given is None."""
-        names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius", "device")
+    def _options(self, where: Workplace, report: "Report | None") -> "JudgeOptions":
+        """Return what the judge is told."""
+        from byheart.certificates.claim import JudgeOptions
+
         executor = None if where.name == "local" else where
-        return {**{name: getattr(self, name) for name in names}, "executor": executor}
+        claim = (self.count, self.at_least, self.tolerance, self.radius)
+        return JudgeOptions(*claim, self.evaluator, self.threads, executor, self.device, report)
 
     def _check(self, path: Path) -> None:
         """BadInput if options do not go together, or what is to be written cannot be."""
@@ -171,10 +175,12 @@ class CertifyCommand:
         edits = dict(edit_in(text, tokenizer) for text in self.set)
         return network, asked(network, given_by(self.files, self.task, self.facts, self.columns), edits)
 
-    def _judged(self, network: "Network", questions: "Questions", path: Path, options: dict[str, Any]) -> "Certificate":
-        from byheart.certificates import certify, recheck
+    def _judged(self, network: "Network", questions: "Questions", path: Path, options: "JudgeOptions") -> "Certificate":
+        from byheart.certificates.certifying import certify_asked, recheck_asked
 
-        return recheck(path, network, questions, **options) if self.recheck else certify(network, questions, **options)
+        if self.recheck:
+            return recheck_asked(path, network, questions, options, self.named)
+        return certify_asked(network, questions, options, self.named)
 
     def _write(self, certificate: "Certificate", path: Path, seen: "_State") -> None:
         """Write the certificate, unless the network is no longer what was ``seen`` before it was checked."""
@@ -192,13 +198,14 @@ class CertifyCommand:
         others = judge_refusal(network, questions) if self.facts else None
         return others if others is not None and others.refusal.proves else None
 
-    def _lies(self, network: "Network", questions: "Questions", options: dict[str, Any]) -> "list[Control]":
+    def _lies(self, network: "Network", questions: "Questions", options: "JudgeOptions") -> "list[Control]":
         import numpy as np
 
-        from byheart.certificates import controls
+        from byheart.certificates.controls import controls_asked
 
         with steps("telling lies", quiet=self.json):
-            return controls(network, questions, np.random.default_rng(self.seed), **options)
+            rng = np.random.default_rng(self.seed)
+            return controls_asked(network, questions, rng, replace(options, report=None))
 
     def _second_opinion(self, certificate: "Certificate", questions: "Questions") -> "SecondOpinion":
         from byheart.certificates.second_opinion import second_opinion
