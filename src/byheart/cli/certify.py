@@ -7,11 +7,12 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
-from byheart.cli.output import DONE, NOT_TRUE, given_by, steps, typed
+from byheart.cli.output import DONE, NOT_TRUE, facts_in, given_by, steps, typed
 from byheart.cli.recite import unescaped
 from byheart.cli.result import console, print_json
-from byheart.errors import BadInput, check_seed
+from byheart.errors import BadInput, check_installed, check_seed
 from byheart.executors import Workplace
+from byheart.files.untrusted import read_json
 from byheart.files.writing import check_apart, check_file
 from byheart.networks.folders import CONFIG
 from byheart.networks.weight_files import weight_files
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from byheart.tasks.tokenizers import Tokenizer
 
 
+PLANTED = "byheart-plant"
+"""The ``model_type`` of a model with planted memories."""
 _State = list[tuple[int, ...]]
 """Which files a network is in."""
 
@@ -102,6 +105,8 @@ class CertifyCommand:
 
     def run(self) -> int:
         """Load, check, write, print."""
+        if _is_planted(self.network):
+            return self._certify_planted()
         where = Workplace(self.executor, self.workers)
         path = self.out or self.network / "certificate.json"
         self._check(path)
@@ -125,6 +130,38 @@ class CertifyCommand:
         else:
             self._print(found, path, kept, where)
         return DONE if found.good else NOT_TRUE
+
+    def _certify_planted(self) -> int:
+        """Judge a model with planted memories; write and print the certificate."""
+        check_installed("transformers", "planting", "hf")
+        from byheart.certificates import write
+        from byheart.planting.planting import certify_planted, check_claimed
+
+        used = ("network", "facts", "columns", "recheck", "json", "out", "executor", "seed")
+        default = CertifyCommand(self.network)
+        strange = [name for name in vars(self) if name not in used and getattr(self, name) != getattr(default, name)]
+        if strange or not self.facts:
+            got = f"--{strange[0].replace('_', '-')} is given" if strange else "no facts are given"
+            raise BadInput(f"{self.network}: has planted memories, and {got}; expected --facts with what was planted")
+        path = self.out or self.network / "certificate.json"
+        if self.recheck and not path.exists():
+            raise BadInput(f"{path}: no such file; certify the network first")
+        with steps("checking", quiet=self.json) as report:
+            certificate = certify_planted(self.network, facts_in(self.facts, self.columns), report=report)
+        if self.recheck:
+            check_claimed(path, certificate)
+        else:
+            write(certificate, path)
+        again = f"byheart certify {typed(self.network)} {' '.join(f'--facts {typed(facts)}' for facts in self.facts)}"
+        again += f" -o {typed(self.out)}" * (self.out is not None) + " --recheck"
+        if self.json:
+            written = None if self.recheck else str(path)
+            print_json({**certificate.as_json(), "written": written, "recheck": again})
+        else:
+            print_verdict(certificate)
+            done = f"{path} was checked again" if self.recheck else f"wrote {path}; check it again with:  {again}"
+            console().print(done, style="dim", markup=False)
+        return DONE if certificate.certified else NOT_TRUE
 
     def _options(self, where: Workplace, report: "Report | None") -> "JudgeOptions":
         """Return what the judge is told."""
@@ -314,6 +351,14 @@ def _escaped(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)
+
+
+def _is_planted(folder: Path) -> bool:
+    """Return True if a folder holds a model with planted memories, going by its config.json."""
+    try:
+        return read_json(folder / CONFIG).get("model_type") == PLANTED
+    except (BadInput, OSError):
+        return False
 
 
 def _state(folder: Path) -> _State:
