@@ -28,8 +28,8 @@ def with_number(verdict: Verdict, *, at_least: int | None) -> Verdict:
     claim = replace(verdict.claim, at_least=at_least, exactly=at_least is None)
     asked_for = "" if at_least is None else f"at least {at_least:,} asked for"
     notes = [note for note in (verdict.note, asked_for) if note]
-    other = replace(verdict, claim=claim, note=", ".join(notes))
-    return replace(other, margin=other.margin if other.certified else None)
+    margin = verdict.margin if verdict.certified else None  # a margin is said if all answers are right
+    return replace(verdict, claim=claim, note=", ".join(notes), margin=margin)
 
 
 @dataclass(frozen=True)

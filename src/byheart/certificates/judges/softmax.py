@@ -86,6 +86,7 @@ def judge(
 ) -> Verdict:
     """Enclose every output with as many bits as it takes, up to ``most_bits``, and judge it.
 
+    >>> from byheart.networks.softmax import SoftmaxNetwork
     >>> one = np.ones((1, 1, 1))
     >>> network = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=one)
     >>> task = QueryTargets(contexts=[[0.0], [1.0]], queries=[[0.0], [1.0]], targets=[0.5, 0.7310585])
