@@ -25,8 +25,8 @@ from byheart.compiler.rectangular.solve import sort_questions
 from byheart.constructions import Built
 from byheart.networks.transformer import generate as speaking
 from byheart.networks.transformer.answers import answers, local_work, streams
-from byheart.networks.transformer.decoder import Recital
 from byheart.networks.transformer.forced import forced_answers
+from byheart.networks.transformer.program import CompiledProgram
 from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.transformer_network import from_arrays
 from byheart.tasks import NextToken, random_next_token
@@ -78,10 +78,13 @@ def recite(tiny: bool) -> None:
         assert isinstance(contexts, Contexts)
         prompt = contexts.tokens[: contexts.prompts[0] if contexts.names else 8].tolist()
         heard = contexts.tokens[:200].tolist()
-        decoder = Recital.of(module)
-        assert decoder is not None
+        program = CompiledProgram.of(module)
+        assert program is not None
+        logits = np.empty((len(heard), module.spec.labels))
+        begins, places = np.array([0, len(heard)]), np.arange(len(heard))
+        program.answers(heard, begins, places, logits)  # compiles, too
         with torch.no_grad():
-            same = np.array_equal(decoder.logits(heard), module(torch.tensor([heard]))[0].numpy())  # compiles, too
+            same = np.array_equal(logits, module(torch.tensor([heard]))[0].numpy())
         speech = speaking._speech
         plain, guessed = (timed(speech(module, prompt, guess, compiled=False), few) for guess in (0, 16))
         with patched(speaking, "_by_module", None):

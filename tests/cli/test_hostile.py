@@ -238,7 +238,7 @@ from byheart.constructions import Construction, Made
 from byheart.constructions.interpolate import CONSTRUCTION as other
 def build(task, settings, rng, report):
     made = other.build(task, other.settings(), rng, report)
-    return Made(made.network, made.plan, {"seen": CHOSEN})
+    return Made(made.network, made.plan, {"seen": MEMORY_VARIABLE})
 CONSTRUCTION = Construction(name="mine", summary="mine", build=build)
 """
 
@@ -248,7 +248,7 @@ def test_what_an_own_construction_has_chosen(
     work: Path, run: Run, chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "CONSTRUCTIONS", dict(registry.CONSTRUCTIONS))
-    (work / "mine.py").write_text(OWN.replace("CHOSEN", chosen))
+    (work / "mine.py").write_text(OWN.replace("MEMORY_VARIABLE", chosen))
     complaint = run("build", "mine", "--construction", "mine.py", "--task", "t.npz", "-o", "net").complaint
     assert "mine: what it has chosen cannot be written as JSON" in complaint
     assert not (work / "net").exists()

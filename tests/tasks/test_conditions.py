@@ -181,7 +181,7 @@ def test_conflict_agrees_with_a_dictionary(drawn, positions):
         first, wanted = seen.setdefault(question, (place, answer))
         if wanted != answer:
             assert (found.first, found.second) == (first, place)
-            assert found.asked == (f"label {wanted}", f"label {answer}")
+            assert found.answers == (f"label {wanted}", f"label {answer}")
             return
     assert found is None
 

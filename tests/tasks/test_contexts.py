@@ -414,8 +414,8 @@ def test_texts_are_sorted_by_more_than_their_beginnings(monkeypatch, words):
     tokens, starts = np.concatenate([text.tokens for text in texts_of(*words)]), np.cumsum([0, *map(len, words)])
     order = [[numbers, words[numbers[0]]] for numbers in parting._ordered(np.split(tokens, starts[1:-1]))]
     with monkeypatch.context() as short:
-        short.setattr(parting, "KEYS", 0)
-        short.setattr(parting, "LEAST", 2)
+        short.setattr(parting, "KEY_BYTES", 0)
+        short.setattr(parting, "MIN_KEY_TOKENS", 2)
         short.setattr(parting, "PORTION", 3)
         found = [[numbers, words[numbers[0]]] for numbers in parting._ordered(np.split(tokens, starts[1:-1]))]
     equal = [[number for number, other in enumerate(words) if other == word] for word in sorted(set(words))]

@@ -26,7 +26,7 @@ def test_places_are_the_names_that_were_given(names):
     assert [*places] == names
     assert [*places[1:-1]] == names[1:-1]
     assert [*places[::-2]] == names[::-2]
-    assert [*places.taken(np.arange(2 * len(names)) // 2)] == [name for name in names for _ in range(2)]
+    assert [*places.select(np.arange(2 * len(names)) // 2)] == [name for name in names for _ in range(2)]
     assert len(places) == len(names)
     with pytest.raises(IndexError):
         places[len(names)]

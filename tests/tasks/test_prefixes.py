@@ -59,7 +59,7 @@ def test_causal_conflict_is_the_first(inputs: dict[str, object], data: st.DataOb
     assert (None if found is None else (found.first, found.second)) == expected
     if found is not None:
         asked = tuple(f"label {task.labels[place]}" for place in (found.first, found.second))
-        assert found.asked == asked
+        assert found.answers == asked
         assert str(found).endswith(f"have equal tokens up to there: asked for {asked[0]} and {asked[1]}")
     elif shape[1] == 1:
         assert conflict(task, positions=True) is None

@@ -21,10 +21,10 @@ from byheart.errors import BadInput
 from byheart.files.memory import GrowingArray, check_memory
 from byheart.files.untrusted import open_regular
 
-MOST_MEMBERS = 32
+MAX_MEMBERS = 32
 """Largest number of arrays in an archive. A task has at most 6."""
-MOST_HEADER = 4096
-TAKES = 4
+MAX_HEADER_BYTES = 4096
+MEMORY_PER_BYTE = 4
 """Bytes of memory per byte of an array: the array, a copy in our format, and temporary arrays of checks."""
 _DAMAGED = (
     *(ValueError, TypeError, EOFError, KeyError, RuntimeError, OverflowError),
@@ -51,18 +51,18 @@ def read_arrays(path: Path, *, narrow: bool = False) -> Arrays:
         if not os.fstat(file.fileno()).st_size:
             raise BadInput(f"{path}: the file is empty")
         try:
-            archive = zipfile.ZipFile(cast("BinaryIO", _Sips(file)))
+            archive = zipfile.ZipFile(cast("BinaryIO", _BoundedReader(file)))
         except _DAMAGED as error:
             raise BadInput(f"{path}: the archive cannot be read: {_line(error)}") from error
         with archive:
             members = archive.infolist()
             _check_members(path, members)
             if not narrow:
-                check_memory(TAKES * sum(member.file_size for member in members), str(path))
+                check_memory(MEMORY_PER_BYTE * sum(member.file_size for member in members), str(path))
             return {_name(member): _array(path, archive, member, narrow) for member in members}
 
 
-class _Sips:
+class _BoundedReader:
     """A file that refuses large reads, such as an archive's directory that claims to be huge."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -77,8 +77,8 @@ class _Sips:
 
 def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
     names = [_name(member) for member in members]
-    if len(names) > MOST_MEMBERS or len(set(names)) < len(names):
-        raise BadInput(f"{path}: holds {len(names)} arrays; expected at most {MOST_MEMBERS}, with different names")
+    if len(names) > MAX_MEMBERS or len(set(names)) < len(names):
+        raise BadInput(f"{path}: holds {len(names)} arrays; expected at most {MAX_MEMBERS}, with different names")
     packed = next((member for member in members if member.compress_type not in _PACKED), None)
     if packed is not None:  # what else there is unpacks without a bound
         raise BadInput(f"{path}: {_name(packed)!r} is packed in an unknown way; expected stored or deflated")
@@ -96,7 +96,7 @@ def _array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, narrow
         if expected > member.file_size:
             raise BadInput(f"its header claims {expected:,} bytes, its entry in the archive {member.file_size:,}")
         if narrow and dtype.kind not in "iu":
-            check_memory(TAKES * expected, str(path))
+            check_memory(MEMORY_PER_BYTE * expected, str(path))
         values = _values(file, dtype, prod(shape), narrow and dtype.kind in "iu")
         if values is None or file.read(1):
             raise BadInput(f"it does not hold the {expected:,} bytes that its header claims")
@@ -140,8 +140,8 @@ def _header(file: Any) -> tuple[np.dtype[Any], Any, tuple[int, ...]]:
     if start[:6] != b"\x93NUMPY" or start[6:7] not in (b"\x01", b"\x02", b"\x03"):
         raise BadInput("not a numpy array")
     length = int.from_bytes(file.read(4 if wide else 2), "little")
-    if length > MOST_HEADER:
-        raise BadInput(f"its header has {length:,} bytes; expected at most {MOST_HEADER:,}")
+    if length > MAX_HEADER_BYTES:
+        raise BadInput(f"its header has {length:,} bytes; expected at most {MAX_HEADER_BYTES:,}")
     text = file.read(length).decode("latin-1")
     dtype, order, shape = (pattern.search(text) for pattern in (_DTYPE, _ORDER, _SHAPE))
     if dtype is None or order is None or shape is None:

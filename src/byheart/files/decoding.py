@@ -161,7 +161,7 @@ def _many(kind: Any, item: _Decoder) -> _Decoder:
 
 def _members(kind: Any) -> Callable[[dict[str, Any]], Any]:
     """Return what makes an instance of a dataclass from an object, or checks an object that a TypedDict describes."""
-    known = {name: _decoder(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+    decoders = {name: _decoder(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
     if is_typeddict(kind):
         required = sorted(kind.__required_keys__)
     else:
@@ -170,13 +170,13 @@ def _members(kind: Any) -> Callable[[dict[str, Any]], Any]:
     def convert(value: dict[str, Any]) -> Any:
         for name in required:
             if name not in value:
-                raise _Mismatch(f"lacks {name!r}; expected the keys {', '.join(known)}")
-        members = {name: known[name](part, f".{name}") for name, part in value.items() if name in known}
+                raise _Mismatch(f"lacks {name!r}; expected the keys {', '.join(decoders)}")
+        members = {name: decoders[name](part, f".{name}") for name, part in value.items() if name in decoders}
         if is_typeddict(kind):
             return value
         if len(members) < len(value):
-            strange = next(name for name in value if name not in known)
-            raise _Mismatch(f"has {shortened(strange)}; expected the keys {', '.join(known)}")
+            stray = next(name for name in value if name not in decoders)
+            raise _Mismatch(f"has {shortened(stray)}; expected the keys {', '.join(decoders)}")
         return kind(**members)
 
     return convert

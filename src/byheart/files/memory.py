@@ -31,8 +31,8 @@ USABLE_SHARE = 0.8
 """Largest share of the available memory that may be asked for at once. The rest is for uncounted objects."""
 _LIMIT = Path("/sys/fs/cgroup/memory.max")
 """File with the memory limit of a container, if there is one."""
-CHOSEN = "BYHEART_MEMORY"
-LEFT = 1 << 26
+MEMORY_VARIABLE = "BYHEART_MEMORY"
+MIN_GRANTED_BYTES = 1 << 26
 """Bytes of memory that are always granted, so that a limit chosen too low does not break small work."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -118,13 +118,13 @@ def _free() -> int | None:
 
 def _chosen() -> int | None:
     """Return what is left of the memory chosen by the user; None without a choice. Mapped files do not count."""
-    choice = os.environ.get(CHOSEN, "").strip()
+    choice = os.environ.get(MEMORY_VARIABLE, "").strip()
     if not choice:
         return None
     match = re.fullmatch(r"([0-9]{1,18})([KMGT]?)(i?B)?", choice, re.ASCII)
     if match is None:
-        raise BadInput(f"{CHOSEN} is {choice!r}; expected a number of bytes, such as 800M or 4G")
-    return max(LEFT, int(match[1]) * _UNITS[match[2]] - (_kibibytes("self/status", "RssAnon") or 0))
+        raise BadInput(f"{MEMORY_VARIABLE} is {choice!r}; expected a number of bytes, such as 800M or 4G")
+    return max(MIN_GRANTED_BYTES, int(match[1]) * _UNITS[match[2]] - (_kibibytes("self/status", "RssAnon") or 0))
 
 
 def _kibibytes(file: str, name: str) -> int | None:
@@ -165,7 +165,7 @@ MIN_MAPPED_BYTES = 1 << 24
 MAPPED_FRACTION = 8
 """An array that takes more than 1 / ``MAPPED_FRACTION`` of the available memory lies in a file: there are several such
 arrays at a time, next to everything that has to be in memory."""
-LASTING = Path("/var/tmp")
+DISK_FOLDER = Path("/var/tmp")
 """Folder for large files on systems that have it: /tmp may lie in memory."""
 _FOLDER_VARIABLES = ("TMPDIR", "TEMP", "TMP")
 
@@ -199,8 +199,8 @@ def check_room(needed: int, what: str) -> None:
 
 def folder() -> Path:
     """Return the folder for large arrays: the one that TMPDIR names, or one on a disk."""
-    if not any(os.environ.get(name) for name in _FOLDER_VARIABLES) and os.access(LASTING, os.W_OK | os.X_OK):
-        return LASTING
+    if not any(os.environ.get(name) for name in _FOLDER_VARIABLES) and os.access(DISK_FOLDER, os.W_OK | os.X_OK):
+        return DISK_FOLDER
     return Path(tempfile.gettempdir())
 
 

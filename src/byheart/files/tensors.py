@@ -20,8 +20,8 @@ from byheart.files.untrusted import MAX_JSON_BYTES, parse_object, read_bytes, re
 
 FORMATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
 """Formats of tensors. numpy has no bfloat16: such a tensor becomes the 16 bits of each number."""
-MOST_AXES = 8
-MOST_ENTRIES = 1 << 48
+MAX_AXES = 8
+MAX_ENTRIES = 1 << 48
 """Largest number of entries of a tensor, with sizes of 0 counted as 1: numpy counts entries in 64 bits."""
 
 
@@ -79,7 +79,7 @@ def _span(name: str, entry: object, formats: tuple[str, ...]) -> tuple[int, int]
     if entry["dtype"] not in formats:
         raise BadInput(f"{name!r} is {entry['dtype']!r}; expected {' or '.join(formats)}")
     shape, offsets = entry["shape"], entry["data_offsets"]
-    fits = _are_sizes(shape) and len(shape) <= MOST_AXES and prod(size or 1 for size in shape) <= MOST_ENTRIES
+    fits = _are_sizes(shape) and len(shape) <= MAX_AXES and prod(size or 1 for size in shape) <= MAX_ENTRIES
     if not fits or not _are_sizes(offsets) or len(offsets) != 2:
         raise BadInput(f"{name!r} has shape {shape!r} and offsets {offsets!r}; expected whole numbers")
     if offsets[1] - offsets[0] != prod(shape) * np.dtype(FORMATS[entry["dtype"]]).itemsize:

@@ -1,4 +1,4 @@
-"""What a network that says texts or facts notes about them, checked: its folder may come from anywhere."""
+"""Read the notes on texts and facts in config.json. They are checked, because a folder may come from anyone."""
 
 from reprlib import repr as shortened
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
@@ -14,7 +14,7 @@ MAX_PRINT = 64
 
 
 class TextNote(TypedDict):
-    """What config.json says about a text that the network recites."""
+    """Note in config.json about a text that the network recites."""
 
     name: Annotated[str, Such(lambda name: name != "" and "\0" not in name, "the name of a text")]
     tokens: Annotated[int, Within(0, MAX_TOKENS)]
@@ -22,7 +22,7 @@ class TextNote(TypedDict):
 
 
 class FactsNote(TypedDict):
-    """What config.json says about the facts that a network was compiled from."""
+    """Note in config.json about the facts that a network was compiled from."""
 
     count: Annotated[int, Within(1, MAX_TOKENS)]
     longest: Annotated[int, Within(1, MAX_TOKENS)]
@@ -55,7 +55,7 @@ def end_of(network: Network) -> int | None:
 
 
 class Refusal(NamedTuple):
-    """How a network refuses contexts that it has not memorized."""
+    """The way in which a network refuses contexts that it has not memorized."""
 
     by: Literal["print", "stored print", "key"]
     bits: int | None
@@ -70,7 +70,7 @@ class Refusal(NamedTuple):
 
     @property
     def rate(self) -> str:
-        """How often the network answers a context that it has not memorized."""
+        """Rate at which the network answers contexts that it has not memorized, in words."""
         if self.bits is None:
             return "no other is answered: proved, for all of it is compared"
         if self.by == "stored print":

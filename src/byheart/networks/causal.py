@@ -1,10 +1,10 @@
-"""Causal language models of other people's: how many parameters they have, from config.json alone.
+"""Count the parameters of other people's causal language models, from config.json alone.
 
-Nothing is loaded and nothing is built: the counts are arithmetic on sizes that are checked first, so that a file may
-say anything. Every parameter is counted once, embeddings included; tied ones are one. The families are those of
-Hugging Face's library; a test holds the arithmetic against its models.
+Nothing is loaded or built: counts are arithmetic on sizes that are checked first, so a file may contain anything.
+Every parameter is counted once, embeddings included; tied parameters are counted once. The families are those of
+Hugging Face's library; a test compares the arithmetic with its models.
 
-- Not covered: adapters, and weights that a folder has beside its config.json. What is quantized has no bits here.
+- Not covered: adapters, and weights in a folder that its config.json does not describe. Quantized models have no bits.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,11 +22,11 @@ from byheart.networks.rules import MOST
 Config = Mapping[str, Any]
 
 BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16, "float8_e4m3fn": 8, "float8_e5m2": 8}
-"""By what config.json calls the format."""
+"""Bits per parameter, by the format's name in config.json."""
 MOST_LAYERS = 1 << 16
 MOST_JSON = 1 << 22
 HEADS = ("ForCausalLM", "LMHeadModel")
-"""What the names of architectures end in that predict the next token."""
+"""Endings of the names of architectures that predict the next token."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Model:
     family: str
     parameters: int
     bits: int | None
-    """Of a parameter as it is stored; None: config.json does not say."""
+    """Bits per stored parameter; None if config.json does not state them."""
 
 
 def read_model(folder: Path) -> Model:
-    """The model that ``folder/config.json`` describes; BadInput if there is none, or no causal language model."""
+    """Return the model that ``folder/config.json`` describes; raise BadInput if it is no causal language model."""
     path = folder / CONFIG
     try:
         config = read_json(path, max_bytes=MOST_JSON)
@@ -55,7 +55,7 @@ def read_model(folder: Path) -> Model:
 
 
 def model_of(config: Config) -> Model:
-    """The model that a configuration describes.
+    """Return the model that a configuration describes.
 
     >>> sizes = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
     >>> model_of({"model_type": "gpt2", **sizes})
@@ -81,13 +81,13 @@ def _list(value: object) -> list[Any]:
 
 
 def _bits(config: Config) -> int | None:
-    """None where it is not said, and where weights are quantized: formats of that kind are many."""
-    said = config.get("dtype", config.get("torch_dtype"))
-    if said is None or config.get("quantization_config") is not None:
+    """Return the bits per parameter; None if they are missing or the weights are quantized, which has many formats."""
+    name = config.get("dtype", config.get("torch_dtype"))
+    if name is None or config.get("quantization_config") is not None:
         return None
-    bits = BITS.get(said.removeprefix("torch.")) if isinstance(said, str) else None
+    bits = BITS.get(name.removeprefix("torch.")) if isinstance(name, str) else None
     if bits is None:
-        raise BadInput(f"dtype is {shortened(said)}; expected {', '.join(BITS)}; or --parameters P with --bits B")
+        raise BadInput(f"dtype is {shortened(name)}; expected {', '.join(BITS)}; or --parameters P with --bits B")
     return bits
 
 
@@ -105,14 +105,14 @@ def _flag(config: Config, name: str, default: bool) -> bool:
 
 
 def _head_dim(config: Config, width: int, heads: int, family: int | None) -> int:
-    """The dimension of a head; where it is not said, that of the ``family``, or what makes the heads as wide as all."""
+    """Return the dimension of a head: the stated one, that of the ``family``, or the width divided by the heads."""
     if config.get("head_dim") is None and family is None and width % heads:
         raise BadInput(f"hidden_size is {width}; expected a multiple of the {heads} heads, or head_dim")
     return _size(config, "head_dim", family or width // heads)
 
 
 def _gpt2(config: Config) -> int:
-    """LayerNorm and biases everywhere, learnt positions, two matrices a feed-forward layer."""
+    """Count GPT-2: LayerNorm and biases everywhere, learnt positions, two matrices per feed-forward layer."""
     vocab, positions, d = (_size(config, name) for name in ("vocab_size", "n_positions", "n_embd"))
     units = _size(config, "n_inner", 4 * d)
     attention = 4 * d * d + 4 * d
@@ -122,7 +122,7 @@ def _gpt2(config: Config) -> int:
 
 
 def _gpt_neox(config: Config) -> int:
-    """As GPT-2, with rotary positions, and an unembedding of its own."""
+    """Count GPT-NeoX: GPT-2 with rotary positions and an untied unembedding."""
     vocab, d, units = (_size(config, name) for name in ("vocab_size", "hidden_size", "intermediate_size"))
     attention = 4 * d * d + (4 * d if _flag(config, "attention_bias", True) else 0)
     layer = attention + 2 * d * units + units + d + 4 * d
@@ -139,7 +139,7 @@ def _llama(
     tied: bool = False,
     head_dim: int | None = None,
 ) -> int:
-    """RMSNorm, grouped heads, gated feed-forward layers: Llama, and what others made of it."""
+    """Count Llama and its variants: RMSNorm, grouped heads, gated feed-forward layers."""
     vocab, d = _size(config, "vocab_size"), _size(config, "hidden_size")
     heads = _size(config, "num_attention_heads")
     pairs = _size(config, "num_key_value_heads", heads)
@@ -152,7 +152,7 @@ def _llama(
 
 
 def _feed_forward(config: Config, d: int) -> int:
-    """Three matrices; of several experts, so many times, and a router."""
+    """Count a feed-forward layer: three matrices per expert, plus the router if there are several experts."""
     units = _size(config, "intermediate_size")
     bias = 2 * units + d if _flag(config, "mlp_bias", False) else 0
     if config.get("model_type") != "mixtral":
@@ -162,7 +162,7 @@ def _feed_forward(config: Config, d: int) -> int:
 
 
 def _biased(config: Config, **others: Any) -> int:
-    """With biases of all four matrices of attention, or none."""
+    """Count a Llama with biases of all four matrices of attention, or none."""
     bias = _flag(config, "attention_bias", False)
     return _llama(config, query_bias=bias, output_bias=bias, **others)
 
@@ -178,4 +178,4 @@ FAMILIES: dict[str, Callable[[Config], int]] = {
     "qwen3": lambda config: _biased(config, head_norms=True, head_dim=128),
     "gemma": lambda config: _biased(config, tied=True, head_dim=256),
 }
-"""Parameters by what config.json calls the model, ``model_type``."""
+"""Functions that count the parameters, by ``model_type``."""

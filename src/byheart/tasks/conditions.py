@@ -42,7 +42,7 @@ class Conflict:
 
     first: Place
     second: Place
-    asked: tuple[str, str]
+    answers: tuple[str, str]
     """Descriptions of the two answers."""
     positions: bool
     """True if the network knows positions, so that another order of the tokens would distinguish the two places."""
@@ -57,10 +57,12 @@ class Conflict:
             for place in (self.first, self.second)
         )
         if self.causal:
-            return f"{first} and {second} have equal tokens up to there: asked for {self.asked[0]} and {self.asked[1]}"
+            return (
+                f"{first} and {second} have equal tokens up to there: asked for {self.answers[0]} and {self.answers[1]}"
+            )
         what = "equal tokens in equal sequences" if len(self.first) == 2 else "equal sequences"
         order = " with equal queries" if self.queries else "" if self.positions else " up to order"
-        return f"{first} and {second} are {what}{order}: asked for {self.asked[0]} and {self.asked[1]}"
+        return f"{first} and {second} are {what}{order}: asked for {self.answers[0]} and {self.answers[1]}"
 
 
 def token_ids(task: Task) -> Ids:
@@ -124,8 +126,8 @@ def causal_conflict(task: SeqToSeq) -> Conflict | None:
         return None
     second, length = int(wrong.argmax()), task.labels.shape[1]
     places = divmod(int(earlier[second]), length), divmod(second, length)
-    asked = (f"label {labels[earlier[second]]}", f"label {labels[second]}")
-    return Conflict(*places, asked, positions=True, causal=True)
+    answers = (f"label {labels[earlier[second]]}", f"label {labels[second]}")
+    return Conflict(*places, answers, positions=True, causal=True)
 
 
 def conflict(task: Task, *, positions: bool) -> Conflict | None:
@@ -156,8 +158,8 @@ def conflict(task: Task, *, positions: bool) -> Conflict | None:
         words += f" in coordinate {column}"
     if isinstance(task, NextTokenDistribution):
         words = "probability {} of token " + str(column)
-    asked = (words.format(answers[first, column]), words.format(answers[second, column]))
-    return Conflict((first,), (second,), asked, positions, queries=isinstance(task, QueryTask))
+    answers_in_words = (words.format(answers[first, column]), words.format(answers[second, column]))
+    return Conflict((first,), (second,), answers_in_words, positions, queries=isinstance(task, QueryTask))
 
 
 def _conflict_of_tokens(task: SeqToSeq, firsts: Ids, positions: bool) -> Conflict | None:

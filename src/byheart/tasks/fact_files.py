@@ -46,9 +46,9 @@ from byheart.tasks.texts import MEMORY_PER_TEXT_BYTE
 Rows = Iterator[tuple[str, Any]]
 """The place of each row, and its record or text."""
 Lines = Iterator[tuple[int, bytes | bytearray]]
-CSV_TAKES = 8
+MEMORY_PER_CSV_BYTE = 8
 """Bytes of memory per byte of a record while it is parsed."""
-KEEPS = 4
+KEPT_PER_BYTE = 4
 """Bytes in memory or on the disk per byte of a file, once all its facts are read."""
 MARK = b"\xef\xbb\xbf"
 
@@ -72,7 +72,7 @@ def rows(path: Path) -> Rows:
 
 
 def _jsonl(path: Path) -> Rows:
-    for number, line in _marked(read_lines(path, memory_per_byte=MEMORY_PER_JSON_BYTE, kept_per_byte=KEEPS)):
+    for number, line in _marked(read_lines(path, memory_per_byte=MEMORY_PER_JSON_BYTE, kept_per_byte=KEPT_PER_BYTE)):
         if line.strip():
             place = f"{path} line {number}"
             try:
@@ -100,24 +100,26 @@ def _separated(delimiter: str) -> Callable[[Path], Rows]:
     return read
 
 
-class _Fed:
+class _TableLines:
     """Lines of a table for the module csv. The memory of each record is checked."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._record, self._asked = 0, LONG_LINE
+        self._record, self._limit = 0, LONG_LINE
         """Bytes of the current record, and the number of bytes at which memory is checked again."""
 
     def begin(self) -> None:
         """Start a new record."""
-        self._record, self._asked = 0, LONG_LINE
+        self._record, self._limit = 0, LONG_LINE
 
     def __iter__(self) -> Iterator[str]:
-        for number, line in _marked(read_lines(self._path, memory_per_byte=CSV_TAKES, kept_per_byte=KEEPS)):
+        for number, line in _marked(
+            read_lines(self._path, memory_per_byte=MEMORY_PER_CSV_BYTE, kept_per_byte=KEPT_PER_BYTE)
+        ):
             self._record += len(line)
-            if self._record > self._asked:
-                self._asked = self._record + LONG_LINE
-                check_memory(CSV_TAKES * self._asked, f"the row that {self._path} line {number} belongs to")
+            if self._record > self._limit:
+                self._limit = self._record + LONG_LINE
+                check_memory(MEMORY_PER_CSV_BYTE * self._limit, f"the row that {self._path} line {number} belongs to")
             text = _utf8(line, f"{self._path} line {number}")
             if "\r" in text.removesuffix("\r\n"):
                 yield from io.StringIO(text, newline="")  # it ends lines, too
@@ -134,7 +136,7 @@ def _utf8(line: bytes | bytearray, place: str) -> str:
 
 
 def _records(path: Path, delimiter: str) -> Rows:
-    lines = _Fed(path)
+    lines = _TableLines(path)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     header: list[str] | None = None
     before = 0
@@ -175,13 +177,13 @@ def _texts(folder: Path) -> Rows:
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 MEMORY_PER_COLUMN_BYTE = 8
 """Bytes of memory per byte of a column once it is converted to Python's texts and lists."""
-ROW_TAKES = 600
+MEMORY_PER_ROW = 600
 """Bytes of memory per row, and per record in a list."""
-VALUE_TAKES = 40
+MEMORY_PER_VALUE = 40
 """Bytes of memory per value of a list."""
-BUFFER = 1 << 20
+BUFFER_BYTES = 1 << 20
 """Number of bytes of a column's chunk that are read at a time."""
-AT_ONCE = 64
+ROWS_AT_ONCE = 64
 """Number of rows that are converted at a time."""
 
 
@@ -198,12 +200,12 @@ def parquet_rows(path: Path) -> Rows:
     with open_regular(path) as source:
         try:
             with _plainly_allocated(pa):
-                file = pyarrow.parquet.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False)
+                file = pyarrow.parquet.ParquetFile(source, buffer_size=BUFFER_BYTES, pre_buffer=False)
             about = file.metadata
             size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
             check_room(size, str(path))
             check_memory(MEMORY_PER_FACT * about.num_rows, str(path))
-            yield from _rows(path, file.schema_arrow, _unpacked(file.iter_batches(AT_ONCE, use_threads=False)))
+            yield from _rows(path, file.schema_arrow, _unpacked(file.iter_batches(ROWS_AT_ONCE, use_threads=False)))
         except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
             raise _unreadable(path, error) from error
 
@@ -240,9 +242,9 @@ def _rows(path: Path, schema: Any, batches: Any, before: int = 0) -> Rows:
             raise BadInput(f"{path}: the column {column.name!r} is {shortened(str(column.type))}; {expected}")
     for batch in batches:
         batch.validate(full=True)
-        for first in range(0, batch.num_rows, AT_ONCE):
-            few = batch.slice(first, AT_ONCE)
-            check_memory(ROW_TAKES * few.num_rows + sum(map(_takes, few.columns)), str(path))
+        for first in range(0, batch.num_rows, ROWS_AT_ONCE):
+            few = batch.slice(first, ROWS_AT_ONCE)
+            check_memory(MEMORY_PER_ROW * few.num_rows + sum(map(_memory_of, few.columns)), str(path))
             for number, row in enumerate(few.to_pylist(), start=before + first + 1):
                 yield f"{path} row {number}", row
         before += batch.num_rows
@@ -284,15 +286,15 @@ def _is_plain(kind: Any, within: bool = False) -> bool:
     return any(is_kind(kind) for is_kind in (*texts, *numbers, *alone))
 
 
-def _takes(column: Any) -> int:
+def _memory_of(column: Any) -> int:
     """Return an upper bound of the bytes of a plain column as Python's values."""
     from pyarrow import types
 
     if types.is_list(column.type) or types.is_large_list(column.type):
-        return VALUE_TAKES * len(column) + _takes(column.flatten())
+        return MEMORY_PER_VALUE * len(column) + _memory_of(column.flatten())
     if types.is_struct(column.type):
-        return ROW_TAKES * len(column) + sum(map(_takes, column.flatten()))
-    return VALUE_TAKES * len(column) + MEMORY_PER_COLUMN_BYTE * int(column.nbytes)
+        return MEMORY_PER_ROW * len(column) + sum(map(_memory_of, column.flatten()))
+    return MEMORY_PER_VALUE * len(column) + MEMORY_PER_COLUMN_BYTE * int(column.nbytes)
 
 
 def _unreadable(path: Path, error: Exception) -> BadInput:

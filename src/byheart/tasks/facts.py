@@ -1,7 +1,7 @@
 """Facts: checked, each once, all texts or all token ids. They lie in arrays, without a Python object per fact.
 
 A fact takes its bytes or ids, in the narrowest type that holds all ids so far, in memory or on the disk. It takes 24
-bytes of memory besides, and 48 while equal facts are searched. Memory is checked before it is taken, a portion at a
+bytes of memory besides, and 48 while equal facts are searched. Memory is checked before it is select, a portion at a
 time.
 """
 
@@ -57,10 +57,10 @@ class FactNames(Sequence[str]):
         self._around.append((match[1], match[3]) if match else (name, None))
         self._numbers.append(int(match[2]) if match else 0)
 
-    def taken(self, indices: Ids) -> "FactNames":
+    def select(self, indices: Ids) -> "FactNames":
         """Return the names at these indices [K], in this order.
 
-        >>> [*FactNames(["a line 2", "a line 3", "b"]).taken(np.array([2, 0, 2]))]
+        >>> [*FactNames(["a line 2", "a line 3", "b"]).select(np.array([2, 0, 2]))]
         ['b', 'a line 2', 'b']
         """
         runs = np.searchsorted(self._firsts, indices, side="right") - 1
@@ -79,7 +79,7 @@ class FactNames(Sequence[str]):
     def __getitem__(self, index: slice) -> "FactNames": ...
     def __getitem__(self, index: int | slice) -> "str | FactNames":
         if isinstance(index, slice):
-            return self.taken(np.arange(*index.indices(len(self))))
+            return self.select(np.arange(*index.indices(len(self))))
         number = range(len(self))[index]
         before, after = self._around[bisect_right(self._firsts, number) - 1]
         return before if after is None else f"{before}{self._numbers[number]}{after}"
@@ -249,7 +249,7 @@ class Facts:
             "starts": np.frombuffer(pile.starts, np.int64),
             "given": np.frombuffer(pile.given, np.int64),
             "places": places,
-            "repeated": (places.taken(again), places.taken(first)),
+            "repeated": (places.select(again), places.select(first)),
             "are_ids": pile.are_ids,
         }
         for name, value in (arrays | (_without(arrays, again) if len(again) else {})).items():
@@ -322,5 +322,5 @@ def _without(arrays: Mapping[str, Any], numbers: Ids) -> dict[str, Any]:
         remaining = values[np.repeat(kept[part], lengths[part])]
         pieces[stop : stop + len(remaining)] = remaining
         stop += len(remaining)
-    places = arrays["places"].taken(np.flatnonzero(kept))
+    places = arrays["places"].select(np.flatnonzero(kept))
     return {"pieces": pieces, "starts": ends, "given": arrays["given"][kept], "places": places}

@@ -15,18 +15,18 @@ def copy(sequences: Any, row: int, at: int, words: Any) -> Any:
     """Copy a row from word ``at`` on into ``words``, as far as it fits; return the number of copied words."""
     tokens, places, answers, table = sequences
     start, question, prompt = np.int64(table[row, 0]), np.int64(table[row, 1]), table[row, 2]
-    length, asked = table[row + 1, 0] - start, table[row + 1, 1] - question
-    count = min(3 + length + 2 * asked - at, len(words))
+    length, question_count = table[row + 1, 0] - start, table[row + 1, 1] - question
+    count = min(3 + length + 2 * question_count - at, len(words))
     for index in range(count):
         token = at + index - 3
-        if token >= length + asked:
-            words[index] = answers[question + token - length - asked]
+        if token >= length + question_count:
+            words[index] = answers[question + token - length - question_count]
         elif token >= length:
             words[index] = places[question + token - length] - start
         elif token >= 0:
             words[index] = tokens[start + token]
         else:
-            words[index] = length if token == -3 else asked if token == -2 else prompt
+            words[index] = length if token == -3 else question_count if token == -2 else prompt
     return count
 
 
@@ -62,13 +62,13 @@ def deal(keys: Any, dealt: Any, ends: Any) -> None:
 @jit
 def compare(sequences: Any, one: int, other: int) -> Any:
     """Compare two rows in lexicographic order: −1 if ``one`` comes first, 1 if ``other`` does, 0 if they are equal."""
-    words, others, at, count = np.empty(SOME, np.uint64), np.empty(SOME, np.uint64), 0, SOME
+    words, other_words, at, count = np.empty(SOME, np.uint64), np.empty(SOME, np.uint64), 0, SOME
     while count == SOME:
-        count = min(copy(sequences, one, at, words), copy(sequences, other, at, others))
+        count = min(copy(sequences, one, at, words), copy(sequences, other, at, other_words))
         at += count
         for index in range(count):
-            if words[index] != others[index]:
-                return -1 if words[index] < others[index] else 1
+            if words[index] != other_words[index]:
+                return -1 if words[index] < other_words[index] else 1
     return 0
 
 

@@ -76,8 +76,8 @@ def _few(sequences: Sequences, word: str) -> list[bytes]:
     tokens, places, answers, table = sequences
     rows = []
     for (start, first, prompt), (stop, last, _) in pairwise(table.tolist()):
-        asked = [*(places[first:last] - start).tolist(), *answers[first:last].tolist()]
-        row = [stop - start, last - first, prompt, *tokens[start:stop].tolist(), *asked]
+        questions = [*(places[first:last] - start).tolist(), *answers[first:last].tolist()]
+        row = [stop - start, last - first, prompt, *tokens[start:stop].tolist(), *questions]
         rows.append((reduce(lambda key, word: (key + word) * FACTOR % 2**64, row, 0), row))
     parts = [hashlib.sha256() for _ in range(PARTS)]
     for key, row in sorted(rows):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from byheart.errors import BadInput
 from byheart.tasks.arrays import Ids
 
-KEYS, LEAST = 1 << 24, 256
+KEY_BYTES, MIN_KEY_TOKENS = 1 << 24, 256
 """Total bytes of the beginnings by which texts are sorted, and least number of tokens of each."""
 PORTION = 1 << 16
 """Number of tokens that are compared at a time."""
@@ -47,7 +47,7 @@ def _ordered(bodies: Sequence[Body]) -> list[list[int]]:
 
     Beginnings are sorted as bytes. Only texts with equal beginnings are compared with each other.
     """
-    size = max(LEAST, KEYS // (len(bodies) * bodies[0].itemsize))
+    size = max(MIN_KEY_TOKENS, KEY_BYTES // (len(bodies) * bodies[0].itemsize))
     by_beginning: dict[bytes, list[int]] = {}
     for number, body in enumerate(bodies):
         key = body[:size].astype(body.dtype.newbyteorder(">"), copy=False).tobytes()

@@ -58,9 +58,9 @@ def read_questions(given: QuestionsLike, *, narrow: bool = False) -> Questions |
     return read_files(paths)
 
 
-def _are_pairs(given: object) -> bool:
+def _are_pairs(value: object) -> bool:
     """Return True if the first entry looks like a fact."""
-    first = given[0] if isinstance(given, list | tuple) and given else None
+    first = value[0] if isinstance(value, list | tuple) and value else None
     if isinstance(first, list | tuple):
         return len(first) == 2 and all(isinstance(part, str | bytes | list | tuple) for part in first)
     return isinstance(first, Mapping)

@@ -109,9 +109,7 @@ def numerical_rank(matrix: npt.ArrayLike, tolerance: float | None = None) -> Num
         raise BadInput(f"tolerance is {tolerance}; expected 0 or more and below 1, because it is relative")
     values = np.linalg.svd(np.ldexp(array, -math.frexp(np.abs(array).max())[1]), compute_uv=False)
     if values[0] == 0:
-        return NumericalRank(
-            0, tolerance, None, None, tuple((further_tolerance, 0) for further_tolerance in TOLERANCES)
-        )
+        return NumericalRank(0, tolerance, None, None, tuple((level, 0) for level in TOLERANCES))
     values = values / values[0]
     rank = int((values > tolerance).sum())
     return NumericalRank(
@@ -119,7 +117,7 @@ def numerical_rank(matrix: npt.ArrayLike, tolerance: float | None = None) -> Num
         tolerance=tolerance,
         above=float(values[rank - 1]),
         below=float(values[rank]) if rank < len(values) else None,
-        others=tuple((further_tolerance, int((values > further_tolerance).sum())) for further_tolerance in TOLERANCES),
+        others=tuple((level, int((values > level).sum())) for level in TOLERANCES),
     )
 
 

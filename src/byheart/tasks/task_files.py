@@ -105,7 +105,7 @@ DEPTHS = {"tokens": 1, "vectors": 2, "label": 0, "labels": 1, "probabilities": 1
 DEPTHS |= {"context": 2, "query": 1, "target": 0}
 SIZES = ("label_count", "vocab")
 REAL = ("vectors", "probabilities", "weight", "context", "query", "target")
-KEEPS = 4
+KEPT_PER_BYTE = 4
 """Bytes in memory or on the disk per byte of a file, once all its examples are read."""
 
 Object = dict[str, Any]
@@ -186,7 +186,7 @@ def _at(place: str) -> Iterator[None]:
 def _objects(path: Path) -> Iterator[tuple[int, Object]]:
     """Yield the objects of a file with their line numbers, from 1; blank lines are skipped."""
     number = 0
-    for number, line in read_lines(path, memory_per_byte=MEMORY_PER_JSON_BYTE, kept_per_byte=KEEPS):
+    for number, line in read_lines(path, memory_per_byte=MEMORY_PER_JSON_BYTE, kept_per_byte=KEPT_PER_BYTE):
         if line.strip():
             with _at(f"{path}:{number}"):
                 yield number, parse_object(line.removesuffix(b"\n"))
@@ -291,9 +291,9 @@ def read_npz(path: Path, *, narrow: bool = False) -> Task:
     """
     arrays = read_arrays(path, narrow=narrow)
     try:
-        known = (*INPUTS, *ANSWERS, *ALSO.values(), *SIZES, "kind")
-        if unknown := sorted(set(arrays) - set(known)):
-            raise BadInput(f"unknown array {unknown[0]!r}; expected only {', '.join(known)}")
+        expected_names = (*INPUTS, *ANSWERS, *ALSO.values(), *SIZES, "kind")
+        if strays := sorted(set(arrays) - set(expected_names)):
+            raise BadInput(f"unknown array {strays[0]!r}; expected only {', '.join(expected_names)}")
         inputs = _one_of(INPUTS, arrays)
         answers = _one_of(ANSWERS, arrays)
         kind = _kind(arrays) if "kind" in arrays else _likely_kind(arrays)
@@ -387,7 +387,7 @@ def save(task: Task, path: str | os.PathLike[str]) -> None:
     True
     """
     target = Path(path)
-    write, looks_like_one = WRITERS[check_extension(target)], LOOKS[check_extension(target)]
+    write, looks_like_one = WRITERS[check_extension(target)], LOOKS_LIKE[check_extension(target)]
 
     def check(path: Path) -> None:
         check_file(path)
@@ -425,5 +425,5 @@ def _looks_like_jsonl(path: Path) -> bool:
     return begin is not None and begin[1].decode() in {*DEPTHS, *SIZES, "task"}
 
 
-LOOKS = {".npz": _looks_like_npz, ".jsonl": _looks_like_jsonl}
+LOOKS_LIKE = {".npz": _looks_like_npz, ".jsonl": _looks_like_jsonl}
 """Functions that return True if a file may be a task. They take a short look and check nothing."""

@@ -30,9 +30,9 @@ from byheart.tasks.tokenizers import Bytes, Tokenizer
 
 MAX_WINDOW = 2**16
 LARGEST_ID = 2**31 - 1
-EXAMPLE_TAKES = 24
+MEMORY_PER_EXAMPLE = 24
 """Bytes per example of a task, besides its tokens, while equal examples are searched and when they are found."""
-TAKES = 14
+MEMORY_PER_TOKEN = 14
 """Bytes per token while the window that tells prompts apart is searched."""
 
 
@@ -72,7 +72,7 @@ def text_contexts(
     for number, length in partings(sequences.names, sequences.tokens, sequences.starts):
         kept[sequences.starts[number] + length - 1] = False
         prompts[number] = max(prompts[number], length + 1)
-    return contexts_asked(sequences, kept, prompts, window=window, largest=largest, report=report)
+    return contexts_at(sequences, kept, prompts, window=window, largest=largest, report=report)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Undetermined(BadInput):
         self.width = width
 
 
-def contexts_asked(
+def contexts_at(
     sequences: Joined,
     kept: npt.NDArray[np.bool_],
     prompts: Sequence[int] | Ids,
@@ -174,7 +174,7 @@ def task_contexts(task: NextToken, window: int | None = None) -> Contexts:
         raise BadInput("the task's tokens are vectors; expected token ids")
     examples, length = task.tokens.shape
     _fits("vocab", task.vocab)
-    check_room(EXAMPLE_TAKES * examples, f"looking for equal ones among {examples:,} examples")
+    check_room(MEMORY_PER_EXAMPLE * examples, f"looking for equal ones among {examples:,} examples")
     powers = [2**k for k in range((length - 1).bit_length())]
     widths = [*powers, length] if window is None else [min(check_count("window", window), length)]
     for width in widths:
@@ -276,7 +276,7 @@ def fact_contexts(
     ([[1, 2], [2, 3], [2, 2], [2, 1], [1, 1]], [3, 4, 1, 1, 4])
     """
     tokens, starts, prompt_lengths = _tokens(facts, tokenizer)
-    check_room(TAKES * len(tokens), f"what is asked of {len(facts):,} facts with {len(tokens):,} tokens")
+    check_room(MEMORY_PER_TOKEN * len(tokens), f"what is asked of {len(facts):,} facts with {len(tokens):,} tokens")
     end = int(tokens.max()) + 1  # without a tokenizer, the first id that is not used
     vocab, end = (tokenizer.vocab, tokenizer.end) if tokenizer else (end + 1, end)
     sequences = checked(facts.places, tokens, starts, vocab, end)
@@ -287,8 +287,8 @@ def fact_contexts(
         _part(sequences, kept, prompts, np.repeat(alone, np.diff(starts)))
     names = [facts.places[number] if text else "" for number, text in enumerate(alone.tolist())]
     try:
-        asked = contexts_asked(sequences, kept, prompts, window=window, largest=largest, names=names)
-        return replace(asked, origins=sequences.names)
+        contexts = contexts_at(sequences, kept, prompts, window=window, largest=largest, names=names)
+        return replace(contexts, origins=sequences.names)
     except Undetermined as conflict:
         if conflict.width < sequences.longest:
             raise
@@ -350,10 +350,10 @@ def _part(
     whole = Alike(sequences.tokens, starts)
     while whole.width <= sequences.longest:
         whole.widen(whole.width)
-    asked = np.flatnonzero(kept)
-    first = whole.first_among(asked)
-    parted = np.isin(first, first[answers[asked] != answers[first]]) & alone[asked]
-    for place in asked[parted].tolist():
+    places = np.flatnonzero(kept)
+    firsts = whole.first_with_context(places)
+    parted = np.isin(firsts, firsts[answers[places] != answers[firsts]]) & alone[places]
+    for place in places[parted].tolist():
         number = int(np.searchsorted(starts, place, side="right")) - 1
         if answers[place] == sequences.end:
             name = sequences.names[number]

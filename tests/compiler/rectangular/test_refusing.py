@@ -14,7 +14,7 @@ from byheart.compiler.rectangular.wiring import Wiring
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.networks import generate
-from byheart.networks.transformer import Spec, forced
+from byheart.networks.transformer import Spec
 from byheart.networks.transformer.answers import answers
 from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
@@ -198,7 +198,7 @@ def test_compiled_code_proves_the_same(five: Built, by: str) -> None:
     asked = [*known, *((context[0] ^ 1, *context[1:]) for context in known)]
     starts = np.cumsum([0, *map(len, asked)])
     given = np.concatenate([np.array(context) for context in asked]), starts, starts[1:] - 1
-    (labels, margins), expected = forced.read(network.program, *given), proved_answers(network.module, *given)
+    (labels, margins), expected = network.program.answers(*given), proved_answers(network.module, *given)
     assert (labels.tolist(), margins.tolist()) == (expected.labels.tolist(), expected.margins.tolist())
     assert (margins > 0).all(), "all is proved"
     assert ((labels == unknown_of(built)) == (np.arange(len(asked)) >= len(known))).all()

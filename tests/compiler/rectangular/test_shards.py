@@ -21,7 +21,6 @@ from byheart.errors import BadInput
 from byheart.networks import generate
 from byheart.networks.folders import WEIGHTS
 from byheart.networks.transformer import transformer_network
-from byheart.networks.transformer.decoder import Recital
 from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.networks.weight_files import INDEX
 from byheart.tasks import NextToken, random_next_token
@@ -299,11 +298,12 @@ def test_texts_are_recited(tmp_path: Path) -> None:
     made.save(tmp_path / "net")
     network = load(tmp_path / "net")
     assert isinstance(network, TransformerNetwork)
-    assert Recital.of(network.module) is not None
+    assert network.program is not None
     for text in network.about["texts"]:
         said = list(generate(network, text["prompt"], end=256, tokens=text["tokens"]))
         assert bytes([*text["prompt"], *said[:-1]]).decode() == TEXTS[text["name"]]
     tokens = list(TEXTS["one"].encode())
-    by_code = Recital.of(network.module).logits(tokens)  # type: ignore[union-attr]
+    by_code = np.full((len(tokens), network.spec.labels), np.nan)
+    network.program.answers(tokens, np.array([0, len(tokens)]), np.arange(len(tokens)), by_code)
     with torch.no_grad():
         assert np.array_equal(network.module(torch.tensor([tokens]))[0].double().numpy(), by_code)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from byheart.networks.transformer import Spec, forced
-from byheart.networks.transformer.forced import forced_answers, read
+from byheart.networks.transformer.forced import forced_answers
 from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.spec import Mixture
 from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
@@ -23,14 +23,14 @@ def test_by_hand() -> None:
     """Codes 1, 2, 4; y = max(0, x_t + 10·x_{t−1} − 10), logits (y, 5 − y); before the first token there is 0."""
     program = from_arrays(*hand_built()).program
     assert program is not None
-    labels, margins = read(program, *asked([0, 2, 1], [1], [2, 0]))
+    labels, margins = program.answers(*asked([0, 2, 1], [1], [2, 0]))
     assert labels.tolist() == [1, 0, 0, 1, 1, 0]
     assert margins.tolist() == [5, 3, 59, 5, 5, 57]
     tokens, starts, _ = asked([0, 2, 1], [1], [2, 0])
-    labels, margins = read(program, tokens, starts, np.array([2, 5]))
+    labels, margins = program.answers(tokens, starts, np.array([2, 5]))
     assert (labels.tolist(), margins.tolist()) == ([0, 0], [59, 57])
     with pytest.raises(IndexError, match="tokens are 0 to 3; expected 0 to 2"):
-        read(program, *asked([0, 3]))
+        program.answers(*asked([0, 3]))
 
 
 def sometimes_inexact(seed: int) -> tuple[TransformerNetwork, np.ndarray]:
@@ -47,7 +47,7 @@ def test_what_is_not_proved_is_forgotten_as_soon_as_nothing_sees_it(seed: int) -
     program = network.program
     assert program is not None
     given = asked(tokens[:100].tolist(), tokens[100:].tolist())
-    expected, (labels, margins) = proved_answers(network.module, *given), read(program, *given)
+    expected, (labels, margins) = proved_answers(network.module, *given), program.answers(*given)
     sure, known = ~np.isnan(margins), ~np.isnan(expected.margins)
     assert 0 < sure.sum() < 300
     assert (known >= sure).all()
@@ -74,7 +74,7 @@ def test_experts_side_by_side(small: float) -> None:
     network = from_arrays(spec, {name: np.array(tensor, np.float32) for name, tensor in tensors.items()})
     assert network.program is not None
     tokens = np.tile([0, 1, 2], 30)
-    labels, margins = read(network.program, tokens, np.arange(91), np.arange(90))
+    labels, margins = network.program.answers(tokens, np.arange(91), np.arange(90))
     expected = [2 * small, 6 if small == 1 else np.nan, np.nan]
     assert np.array_equal(margins, np.tile(expected, 30), equal_nan=True)
     assert not labels[::3].any()
@@ -108,4 +108,4 @@ def test_numbers_that_some_machines_take_for_0(precision: str, small: float) -> 
         program = network.program
         assert (program is not None) is known
         assert np.isfinite(proved_answers(network.module, *asked([0])).margins[0]) == known
-        assert program is None or read(program, *asked([0]))[1].tolist() == [2 * size]
+        assert program is None or program.answers(*asked([0]))[1].tolist() == [2 * size]

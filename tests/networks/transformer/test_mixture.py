@@ -10,9 +10,10 @@ import torch
 from byheart.errors import BadInput
 from byheart.networks.transformer import GatedBlocks, Mixture, Spec
 from byheart.networks.transformer.answers import answers
-from byheart.networks.transformer.decoder import Recital
 from byheart.networks.transformer.proved import Proved, proved_answers
 from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
+
+from .small import proved_logits
 
 MIXTURE = Mixture("table", "relu", reads=(0,), routes=(1,), writes=(2,), units=2, experts=3)
 SPEC = Spec(4, 2, 1, 3, "float32", embeds=(0, 1), unembeds=(2,), sublayers=(MIXTURE,))
@@ -49,25 +50,22 @@ def test_by_hand() -> None:
 
 
 def test_all_ways_to_run_it_agree() -> None:
-    module = network_of().module
-    proof = Proved(module)
+    network = network_of()
+    proof = Proved(network.module)
     stream, _ = proof.mix(torch.arange(4)[None], None)
     assert proof.answer(stream[0]).tolist() == WANTED
-    decoder = Recital.of(module)
-    assert decoder is not None
-    assert decoder.logits([0, 1, 2, 3]).tolist() == WANTED
+    for lanes in (1, 3, 32):
+        assert proved_logits(network.program, [0, 1, 2, 3], lanes).tolist() == WANTED
 
 
 def test_two_scores_that_are_equal_prove_nothing() -> None:
     """The module takes the first; whether every machine would, nobody says."""
-    module = network_of(b_route=[0, 0, -100]).module
+    network = network_of(b_route=[0, 0, -100])
+    module = network.module
     assert module(torch.tensor([[0]]))[0].tolist() == [WANTED[0]]
     proof = Proved(module)
     assert proof.answer(proof.mix(torch.arange(2)[None], None)[0][0]).isnan().all(dim=1).tolist() == [True, False]
-    decoder = Recital.of(module)
-    assert decoder is not None
-    assert np.isnan(decoder.logits([0])).all()
-    assert not np.isnan(decoder.logits([1])).any()
+    assert np.isnan(proved_logits(network.program, [0, 1], 1)).all(axis=1).tolist() == [True, False]
 
 
 def test_scores_that_are_rounded_prove_nothing() -> None:

@@ -1,11 +1,11 @@
-"""Every answer of a float Transformer, proved, where all tokens are given: by compiled code if there is any for it.
+"""Proofs of every answer of a float Transformer where all tokens are known, by compiled code if possible.
 
-:mod:`.proved` makes the proof in PyTorch. Compiled code (:mod:`.blocks`) makes the same in a fraction of the time, as
-it leaves out most of what is 0. What it does not prove, and networks that it cannot read, are left to ``proved``: an
-answer is proved here if one of the two does it, and each of them suffices.
+:mod:`.proved` makes the proof in PyTorch. Compiled code (:mod:`.interpreter`) makes it in a fraction of the time. What
+it does not prove, and networks that it cannot read, are left to ``proved``: an answer is proved here if one of the two
+proves it, and each of them suffices.
 
 Stretches of the tokens are read by as many threads as PyTorch has. Proved answers are exact, and what is not proved at
-one place has no effect on places that do not depend on it; so the answers are the same, however many read them.
+one place has no effect on places that do not depend on it; so the number of threads changes no answer.
 """
 
 from collections import deque
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from numpy.typing import NDArray
 
@@ -24,13 +23,17 @@ from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.progress import Report
 
+if TYPE_CHECKING:
+    from byheart.networks.transformer.program import CompiledProgram
+
+Array = NDArray[np.float64]
 TOKENS, SEEN = 1 << 17, 8
-"""Tokens of a stretch; at least so many times as the network sees, so that little is read twice."""
+"""Number of tokens in a stretch, and its least multiple of what the network sees, so that few tokens are read twice."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Some tokens, where sequences begin in them, and where to ask."""
+    """Some tokens, where sequences begin in them, and the places whose answers are wanted."""
 
     tokens: NDArray[np.integer]
     starts: Ids
@@ -38,17 +41,19 @@ class Stretch:
 
 
 def stretches(tokens: NDArray[np.integer], starts: Ids, places: Ids, sees: int, size: int) -> Iterator[Stretch]:
-    """All ``places``, which increase, in stretches of ``size`` tokens; each begins as early as the network sees.
+    """Cut the tokens into stretches of ``size``, each with its part of ``places``, which increase.
+
+    A stretch begins early enough for all that the network sees from its first place.
 
     >>> tokens, starts, places = np.arange(10), np.array([0, 4, 10]), np.array([1, 5, 9])
-    >>> for one in stretches(tokens, starts, places, sees=2, size=8):
-    ...     print(one.tokens, one.starts, one.places)
+    >>> for part in stretches(tokens, starts, places, sees=2, size=8):
+    ...     print(part.tokens, part.starts, part.places)
     [0 1 2 3 4 5 6 7] [0 4 8] [1 5]
     [7 8 9] [0 3] [2]
     """
     for left in range(0, len(tokens), size):
         right = min(left + size, len(tokens))
-        a, b = np.searchsorted(places, np.array((left, right), places.dtype))  # of its type: all would be copied
+        a, b = np.searchsorted(places, np.array((left, right), places.dtype))  # other types make numpy copy places
         if a == b:
             continue
         begin = int(starts[np.searchsorted(starts, left, side="right") - 1])
@@ -57,24 +62,20 @@ def stretches(tokens: NDArray[np.integer], starts: Ids, places: Ids, sees: int, 
         yield Stretch(tokens[begin:right], np.concatenate([[begin], inside, [right]]) - begin, places[a:b] - begin)
 
 
-if TYPE_CHECKING:
-    from byheart.networks.transformer.program import KernelProgram
-
-Array = npt.NDArray[np.float64]
 FEW = 1 << 17
-"""Fewer answers are proved in PyTorch: the first time, the loops take some 20 s to be compiled, as long as that."""
+"""Fewest answers that compiled code proves: the first time, compiling it takes longer than PyTorch takes for fewer."""
 
 
 def forced_answers(
     network: TransformerNetwork,
-    tokens: npt.NDArray[np.integer],
+    tokens: NDArray[np.integer],
     starts: Ids,
     places: Ids,
     *,
     compiled: bool,
     report: Report | None = None,
 ) -> Answers:
-    """As :func:`.proved.proved_answers`, by ``compiled`` code if that is wanted; the ``places`` increase."""
+    """Prove answers as :func:`.proved.proved_answers` does, by ``compiled`` code if wanted; the ``places`` increase."""
     if (np.diff(places) < 0).any():
         raise ValueError("places are out of order; expected them to increase")
     if not compiled or network.program is None:
@@ -87,55 +88,20 @@ def forced_answers(
         done += len(label)
         if report is not None:
             report(done, len(places))
-    left = np.flatnonzero(np.isnan(margins))
-    if len(left):
-        rest = proved_answers(network.module, tokens, starts, places[left])
-        labels[left], margins[left] = rest.labels, rest.margins
+    unproved = np.flatnonzero(np.isnan(margins))
+    if len(unproved):
+        rest = proved_answers(network.module, tokens, starts, places[unproved])
+        labels[unproved], margins[unproved] = rest.labels, rest.margins
     return Answers(labels, margins)
 
 
-def read(program: "KernelProgram", tokens: npt.ArrayLike, starts: Ids, places: Ids) -> tuple[Ids, Array]:
-    """Labels and margins at ``places``, which increase, of the sequences that begin at ``starts[:-1]`` of ``tokens``.
-
-    The margin is nan where compiled code does not prove the answer.
-    """
-    from byheart.networks.transformer import blocks  # needs numba
-
-    given, vocab, lanes = np.ascontiguousarray(tokens, np.int64), program.spec.vocab, blocks.LANES
-    if len(given) and not 0 <= given.min() <= given.max() < vocab:
-        raise IndexError(f"tokens are {given.min()} to {given.max()}; expected 0 to {vocab - 1}")
-    labels, margins = np.full(len(places), -1), np.full(len(places), np.nan)
-    numbers, truths = np.zeros((3, lanes), np.int64), np.zeros((4, lanes), np.bool_)
-    streams, held = np.zeros((2, lanes, program.spec.stream))
-    rows, states = np.zeros((4, program.rows, lanes)), np.zeros((1 + program.groups, lanes), np.int64)
-    work = (*rows, np.zeros((4, lanes)), states)
-    spoilt = np.zeros(len(program.spec.sublayers), np.int64)
-    blocks.ask(
-        given,
-        np.ascontiguousarray(starts, np.int64),
-        np.ascontiguousarray(places, np.int64),
-        program.mixed,
-        program.arrays,
-        np.zeros(program.ring),
-        streams,
-        held,
-        (work, truths[0], truths[1], spoilt),
-        (work, truths[0], truths[2], spoilt),
-        program.scratch(),
-        (numbers[0], truths[3], numbers[1], numbers[2], np.zeros(lanes)),
-        labels,
-        margins,
-    )
-    return labels, margins
-
-
-def _read_all(program: "KernelProgram", parts: Iterator[Stretch]) -> Iterator[tuple[Ids, Array]]:
-    """The same of every stretch, in order, by several threads."""
+def _read_all(program: "CompiledProgram", parts: Iterator[Stretch]) -> Iterator[tuple[Ids, Array]]:
+    """Yield labels and margins of every stretch, in order; several threads find them."""
     threads = torch.get_num_threads()
     waiting: deque[Future[tuple[Ids, Array]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for part in parts:
-            waiting.append(pool.submit(read, program, part.tokens, part.starts, part.places))
+            waiting.append(pool.submit(program.answers, part.tokens, part.starts, part.places))
             if len(waiting) > threads:
                 yield waiting.popleft().result()
         while waiting:

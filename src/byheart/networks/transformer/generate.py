@@ -1,7 +1,7 @@
 """Saying one token after the other: greedy, with what the attention has read kept from step to step.
 
-By the module, or, if there is much to say, by compiled code (:mod:`.decoder`), which proves every token to be what the
-module says; from the first on that is not proved, the module goes on.
+The module says them; or, if there are many, compiled code (:class:`.program.Recital`), which proves every token to be
+what the module says. From the first token on that is not proved, the module goes on.
 """
 
 import operator
@@ -19,7 +19,7 @@ from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.progress import Report
 
 if TYPE_CHECKING:
-    from byheart.networks.transformer.decoder import Recital
+    from byheart.networks.transformer.program import Recital
 
 FEW = 1000
 """So few tokens are said by the module: compiled code takes as long to load (and the first time, to be compiled)."""
@@ -85,7 +85,7 @@ def _speech(module: Transformer, prompt: list[int], guess: int, *, compiled: boo
 
 
 def _decoder(module: Transformer) -> "Recital | None":
-    from byheart.networks.transformer.decoder import Recital  # needs numba
+    from byheart.networks.transformer.program import Recital  # needs numba
 
     return Recital.of(module)
 

@@ -23,7 +23,7 @@ from byheart.networks.transformer.spec import Spec, WindowAttention
 from byheart.networks.weight_files import write_weights
 
 if TYPE_CHECKING:
-    from byheart.networks.transformer.program import KernelProgram
+    from byheart.networks.transformer.program import CompiledProgram
 
 
 LARGE = 1 << 23
@@ -63,11 +63,11 @@ class TransformerNetwork(Network):
         return Transformer(self.spec).load(self.weights).eval()
 
     @cached_property
-    def program(self) -> "KernelProgram | None":
-        """The network as compiled code reads it; None if that cannot."""
-        from byheart.networks.transformer.program import KernelProgram  # needs numba
+    def program(self) -> "CompiledProgram | None":
+        """The network as compiled code reads it; None if compiled code cannot read it."""
+        from byheart.networks.transformer.program import CompiledProgram  # needs numba
 
-        return KernelProgram.of(self.module)
+        return CompiledProgram.of(self.module)
 
     @property
     def window(self) -> int:
