@@ -179,7 +179,7 @@ def test_a_sixth_prompt(net: Path, run: Run) -> None:
     told = run("recite", "net", "--prompt", "capital of Spain", "--facts", "facts.csv", "--json")
     assert (told.code, told.json["memorized"]) == (1, False)
     said = run("recite", "net", "--prompt", "capital of Peru")
-    assert "whether this prompt was memorized, --facts FILE tells" in said.err
+    assert "--facts FILE tells whether this prompt was memorized" in said.err
 
 
 def test_an_answer_that_does_not_end(net: Path, run: Run) -> None:

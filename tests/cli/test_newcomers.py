@@ -49,7 +49,7 @@ def texts(work: Path) -> Path:
 def test_notices_are_summed_up(run: Run, texts: Path) -> None:
     said = run("compile", *sorted(texts.iterdir()), "-o", "net").out
     assert said.count("share") == 1
-    assert "3 texts share their beginnings: begin one with at least 'it is o', say" in said
+    assert "3 texts share their beginnings: begin one with at least 'it is o', for example" in said
     assert "alone, one, three and 1 more:" in said
     assert "shares its" not in said
 

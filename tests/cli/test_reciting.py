@@ -78,7 +78,7 @@ def test_compile(here: Path, run: Run) -> None:
     assert said.err == ""
     assert "hamlet.txt, macbeth.txt: " in said.out
     assert "certified: " in said.out
-    assert "2 texts share their beginnings: begin hamlet.txt with at least 'To be,', say" in said.out
+    assert "2 texts share their beginnings: begin hamlet.txt with at least 'To be,', for example" in said.out
     assert "hear it with:  byheart recite net" in said.out
     assert {path.name for path in (here / "net").iterdir()} == {
         "config.json",

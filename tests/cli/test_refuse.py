@@ -69,7 +69,7 @@ def test_what_is_printed(work: Path, run: Run) -> None:
     said = run("compile", "-o", "net", "--facts", "facts.csv", "--refuse", "8")
     questions = len(FACTS) + sum(len(completion.encode()) for completion in FACTS.values())
     assert said.code == 0
-    assert "bits in the prints (8 a question, to refuse others)" in said.out
+    assert "bits in the prints (8 per question, to refuse others)" in said.out
     rate = "answered all the same: 1 in 256, if the hash acts like a random function"
     assert f"any other context: unknown, token 257; {rate}" in said.out.replace("\n", " ")
     found = run("compile", "-o", "net", "--facts", "facts.csv", "--refuse", "8", "--json").json

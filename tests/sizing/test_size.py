@@ -94,7 +94,7 @@ def test_trained_rates_and_their_intervals() -> None:
 
 def test_our_rates_are_those_that_the_pages_name() -> None:
     largest, ladder = RATES[-2:]
-    assert f"{ladder.bits} ({ladder.low} to {ladder.high}) bits a parameter" in (DOCS / "lab.md").read_text("utf-8")
+    assert f"{ladder.bits} ({ladder.low} to {ladder.high}) bits per parameter" in (DOCS / "lab.md").read_text("utf-8")
     (row,) = re.findall(r"^\| trained GPT, 37,855 .*$", (DOCS / "numbers.md").read_text("utf-8"), re.MULTILINE)
     assert row.split(" | ")[3] == f"{largest.bits:.1f}"
 
@@ -127,12 +127,12 @@ def test_large_texts_are_sampled(tmp_path: Path) -> None:
     files = [tmp_path / name for name in "abc"]
     for file, part in zip(files, (whole[:100], whole[100 : 3 * PIECE], whole[3 * PIECE :]), strict=True):
         file.write_bytes(part)
-    data = read(files, most=4 * PIECE)
+    data = read(files, sample=4 * PIECE)
     assert (data.bytes, data.looked_at, data.times) == (20 * PIECE, 4 * PIECE, 5.0)
     assert data.bits == pytest.approx(4 * 20 * PIECE, rel=1e-3)
     assert data.size.examples == pytest.approx(20 * PIECE, rel=1e-3)
     assert sum(data.occurrences) == pytest.approx(data.size.examples, rel=1e-5)
-    exact = read(files[:1], most=4 * PIECE)
+    exact = read(files[:1], sample=4 * PIECE)
     assert (exact.looked_at, exact.times, exact.places) == (None, 1.0, 100)
 
 
@@ -140,7 +140,7 @@ def test_large_texts_are_sampled(tmp_path: Path) -> None:
 def test_a_plan_for_a_hundred_million_questions(words: int) -> None:
     """Shards by the hundred: what they are chosen by must still be exact, and the count grows with the questions."""
     repeated = np.random.default_rng(0).integers(0, 256, 300, dtype=np.uint8).tobytes()
-    data = read(repeated + b"a" + repeated + b"b", most=1 << 20)
+    data = read(repeated + b"a" + repeated + b"b", sample=1 << 20)
     assert data.size.length == 512
     times, settings = 10**8 / len(data.contexts), CompilerSettings(words=words)
     small, large = (planned_spec(data.contexts, settings, times=t) for t in (times / 10, times))

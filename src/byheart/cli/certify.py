@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
 from byheart.cli.output import DONE, NOT_TRUE, given_by, steps, typed
 from byheart.cli.recite import unescaped
-from byheart.cli.result import console, print_json
+from byheart.cli.result import console, print_blocks, print_json, verdict_rows
 from byheart.errors import BadInput, check_seed
 from byheart.executors import Workplace
 from byheart.files.writing import check_apart, check_file
@@ -273,17 +273,18 @@ class CertifyCommand:
 
 
 def print_verdict(certificate: "Certificate", before: str = "") -> None:
-    """What a certificate says, in a line or two."""
-    verdict = "[bold green]certified[/]" if certificate.certified else "[bold red]not certified[/]"
-    console().print(f"{before}{certificate.what}{verdict}: {_escaped(certificate.summary)}")
-    for line in certificate.others:
-        console().print(line, markup=False)
+    """Print what a certificate states, in a line or two."""
+    print_blocks(verdict_rows(certificate, before))
+
+
+FACTS_FOLLOW = "so every completion is said, greedily, after its own prompt, to its end"
+"""What follows for facts if all of their questions are answered right: each token follows from those before."""
 
 
 def print_facts(certificate: "Certificate") -> None:
-    """What it means for facts that all of their questions are answered right: each token follows from those before."""
+    """Print what a certificate means for facts, if it is one."""
     if certificate.certified:
-        console().print("so every completion is said, greedily, after its own prompt, to its end", style="dim")
+        console().print(FACTS_FOLLOW, style="dim")
 
 
 def edit_in(text: str, tokenizer: "Tokenizer | None") -> "tuple[Piece, Piece]":

@@ -8,11 +8,11 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from byheart.cli.certify import print_facts, print_verdict
+from byheart.cli.certify import FACTS_FOLLOW
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
-from byheart.cli.output import DONE, NOT_TRUE, given_by, some, steps, typed, visible
+from byheart.cli.output import given_by, some, steps, typed, visible
 from byheart.cli.recite import escaped, tokenizer_of
-from byheart.cli.result import console, number, print_json, table
+from byheart.cli.result import Block, Cell, Result, Table, dim, number, verdict_rows
 from byheart.errors import BadInput, check_installed
 from byheart.executors import Workplace
 from byheart.files.memory import format_bytes
@@ -47,77 +47,63 @@ class CompileCommand:
     words: int | None = None
     """Bits per word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16); default: the smaller."""
     tokenizer: Annotated[str | None, Arg(metavar="{bytes,bpe}|PATH")] = None
-    """Of texts: bytes (the default), a byte-level BPE trained on them, or a tokenizer.json with its
+    """Tokenizer of texts: bytes (the default), a byte-level BPE trained on them, or a tokenizer.json with its
     tokenizer_config.json, or the folder of both (the last two need the extra hf)."""
     vocab: int | None = None
     """Tokens of the BPE (default: 1024)."""
     window: str = "auto"
-    """How many tokens back the network looks: a power of two, or auto: as few as leave no context with two answers."""
+    """Number of tokens that the network looks back: a power of two, or auto: the fewest with which no context has two
+    answers."""
     refuse: Annotated[tuple[str, ...] | None, Arg(metavar="BITS|key")] = None
-    """Answer what was never memorized by a token of its own, "unknown", which recite tells; wrongly for one context in
-    2^BITS. For facts (without BITS: 20, or as many as fit into a word beside a label; more are stored apart, and then
-    the rate is proved). key: all of a prompt is stored and compared, so that no other is ever answered."""
+    """Answer prompts outside the data with a special "unknown" token, which recite reports. For facts only. With BITS,
+    one other prompt in 2^BITS is answered wrongly (default: 20, or as many bits as fit beside a label; more bits are
+    stored apart, and then the rate is proved). key: whole prompts are stored and compared, so that no other prompt is
+    ever answered."""
     shards: int | None = None
-    """Tables behind one front (default: one as long as one will do, beyond two million labels as many as it takes)."""
+    """Number of tables behind one front (default: one if one is enough, otherwise as many as needed)."""
     seed: int = 0
     """Seed of all random choices; the same seed gives the same network."""
     executor: ExecutorName = "local"
     workers: WorkersNumber = None
     resume: bool = False
-    """Go on with a compile that was stopped: shards that are solved lie in OUT.parts, beside the folder to write."""
+    """Continue a compile that was stopped: solved shards lie in OUT.parts, next to the folder to write."""
     json: Json = False
 
-    def run(self) -> int:
-        """Compile, save, reload, check every answer, print."""
+    def run(self) -> "CompileResult":
+        """Compile, save, reload, check every answer."""
         from byheart.certificates import write
+        from byheart.compiler import CompilerSettings, compile
         from byheart.compiler.rectangular.shelf import Shelf
         from byheart.networks.kinds import describe
 
         where, shelf = Workplace(self.executor, self.workers), Shelf(Path(f"{self.out}.parts"))
         self._check(where, shelf)
-        given = given_by(self.files, self.task, self.facts, self.columns)
+        data = given_by(self.files, self.task, self.facts, self.columns)
         self._hint()
         with replacing(self.out) as new:
             check_apart(self.out, self.task, *self.files, *self.facts)
-            built = self._compiled(given, where, shelf)
+            settings = CompilerSettings(self.precision, self.words, self.layout, _refuse(self.refuse), self.shards)
+            with steps("compiling", quiet=self.json) as report, _hint_at_resuming(shelf):
+                built = compile(
+                    data,
+                    settings=settings,
+                    tokenizer=_tokenizer(self.tokenizer),
+                    vocab=self.vocab,
+                    window=_window(self.window),
+                    seed=self.seed,
+                    executor=where,
+                    keep=shelf,
+                    report=report,
+                )
             built.write(new)
             certificate, others = self._certified(new, built, where)
             write(certificate, new / "certificate.json")
             describe(built.network, new, f"{certificate.statement} {certificate.sentence}")
         shelf.remove()
-        numbers = {**_numbers(built), "bits_lzma": _lzma_bits(self.files), "errors": certificate.errors}
-        numbers |= {"shards_resumed": shelf.found} if self.resume else {}
-        numbers |= {**where.memory, **_of_facts(given, built), **_of_others(others, built)}
-        if self.json:
-            print_json(numbers)
-        else:
-            self._print(built, numbers)
-            print_verdict(certificate)
-            if self.facts:
-                print_facts(certificate)
-            if others is not None:
-                console().print(str(others), markup=False)
-            self._print_rest(built, given)
-        return DONE if certificate.certified and not (others and others.doubt) else NOT_TRUE
-
-    def _compiled(self, given: "Given", where: Workplace, shelf: "Shelf") -> "Built":
-        from byheart.compiler import CompilerSettings, compile
-
-        with steps("compiling", quiet=self.json) as report, _saying_how_to_go_on(shelf):
-            return compile(
-                given,
-                settings=CompilerSettings(self.precision, self.words, self.layout, _refuse(self.refuse), self.shards),
-                tokenizer=_tokenizer(self.tokenizer),
-                vocab=self.vocab,
-                window=_window(self.window),
-                seed=self.seed,
-                executor=where,
-                keep=shelf,
-                report=report,
-            )
+        return CompileResult(self, data, built, certificate, others, shelf.found, where.memory)
 
     def _certified(self, folder: Path, built: "Built", where: Workplace) -> "tuple[Certificate, RefusalStatus | None]":
-        """What is proved of the network as it was written: of its answers, and of all other contexts."""
+        """Certify the answers of the network as it was written, and what it promises about all other contexts."""
         from byheart.certificates import certify
         from byheart.certificates.refusal import judge_refusal
         from byheart.networks import load
@@ -128,17 +114,17 @@ class CompileCommand:
             return certificate, judge_refusal(saved, built.questions)
 
     def _check(self, where: Workplace, shelf: "Shelf") -> None:
-        """BadInput if options do not go together, a library is missing, or the shelf is another's."""
+        """Raise BadInput if options do not go together, a library is missing, or the shelf holds unknown files."""
         self._check_libraries()
         if where.name != "local" and self.layout != "rectangular":
             raise BadInput(f"--executor does not go with layout {self.layout}; expected layout rectangular")
         if shelf.folder.exists() and not self.resume:
-            what = "holds shards of a compile that did not end"
-            raise BadInput(f"{shelf.folder}: {what}; expected --resume, to go on with it, or no such folder")
+            problem = "holds shards of a compile that did not end"
+            raise BadInput(f"{shelf.folder}: {problem}; expected --resume, to go on with it, or no such folder")
         shelf.check()
 
     def _hint(self) -> None:
-        """Say that a table was read as a text, where facts were probably meant."""
+        """Tell the user that a table was read as a text, if the user probably meant facts."""
         from byheart.tasks.fact_files import FACT_READERS
 
         for path in [path for path in self.files if path.suffix.lower() in FACT_READERS][:1]:
@@ -146,81 +132,154 @@ class CompileCommand:
             sys.stderr.write(visible(f"{path} is compiled as one text; {facts}\n"))
 
     def _check_libraries(self) -> None:
-        """BadInput if a library is not there that will be needed in the end."""
+        """Raise BadInput if a library is missing that will be needed in the end."""
         if self.layout != "rectangular":
             check_installed("transformers", "a stock model", "hf")
         if self.tokenizer not in (None, "bytes"):
             check_installed("tokenizers", "byte-pair encoding" if self.tokenizer == "bpe" else "a tokenizer", "hf")
 
-    def _print(self, built: "Built", numbers: dict[str, Any]) -> None:
-        texts = [text["name"] for text in built.network.about["texts"]]
-        what = some([str(path) for path in self.facts]) or some(texts) or str(self.task)
-        facts = f"{number(numbers['facts'])} facts, " if self.facts else ""
-        title = f"{what}: {facts}{number(numbers['examples'])} questions, compiled in {built.seconds:.1f} s"
-        rows = table(title, "", ">")
-        rows.show_header = False
-        rows.add_row("window", f"{numbers['window']} tokens")
-        rows.add_row("network", f"depth {number(built.account.depth)}, width {number(built.account.width)}")
-        rows.add_row("bits in the answers (order-0 entropy)", number(round(numbers["bits"])))
-        if numbers["bits_lzma"] is not None:
-            rows.add_row("bits of the files after lzma", number(numbers["bits_lzma"]))
-        if "bits_in_prints" in numbers:
-            label = f"bits in the prints ({numbers['refuse']} a question, to refuse others)"
-            rows.add_row(label, number(numbers["bits_in_prints"]))
-        rows.add_row("parameters", number(numbers["parameters"]))
-        if self.facts:
-            rows.add_row("parameters per fact", number(numbers["parameters_per_fact"]))
-        rows.add_row("bits per parameter", f"{numbers['bits_per_parameter']:.2f}")
-        if numbers["parameters_padded"] != numbers["parameters"]:
-            rows.add_row("parameters, padded to one width", number(numbers["parameters_padded"]))
-            rows.add_row("bits per parameter, padded", f"{numbers['bits_per_parameter_padded']:.2f}")
-        rows.add_row("load of the table", f"{numbers['load']:.3f}")
-        if "shards_resumed" in numbers:
-            rows.add_row("shards that were solved before", number(numbers["shards_resumed"]))
-        rows.add_row("memory at most", format_bytes(numbers["peak_memory"]))
-        if numbers["peak_memory_worker"] is not None:
-            rows.add_row("memory of a worker, at most", format_bytes(numbers["peak_memory_worker"]))
-        console().print(rows)
 
-    def _print_rest(self, built: "Built", given: "Given") -> None:
+@dataclass(frozen=True)
+class CompileResult(Result):
+    """A compiled network, and what is certified about it."""
+
+    command: CompileCommand
+    data: "Given"
+    built: "Built"
+    certificate: "Certificate"
+    others: "RefusalStatus | None"
+    """How contexts that were never memorized are refused, if they are."""
+    shards_resumed: int
+    memory: dict[str, int | None]
+
+    @property
+    def is_true(self) -> bool:
+        """True if every answer is certified, and the refusal of other contexts is not in doubt."""
+        return self.certificate.certified and not (self.others and self.others.doubt)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return sizes, bits, memory, errors, and what holds for facts and for other contexts."""
+        built, command = self.built, self.command
+        size, parameters, padded, bits = built.questions.size, built.account.dense, built.network.padded, built.bits
+        assert bits is not None
+        numbers = {
+            "examples": size.examples,
+            "window": size.length,
+            "labels": size.labels,
+            "parameters": parameters,
+            "parameters_padded": padded,
+            "bits": bits,
+            "bits_per_parameter": bits / parameters,
+            "bits_per_parameter_padded": bits / padded,
+            "load": built.chosen["load"],
+            "seconds": built.seconds,
+            "bits_lzma": _lzma_bits(command.files),
+            "errors": self.certificate.errors,
+        }
+        resumed = {"shards_resumed": self.shards_resumed} if command.resume else {}
+        return {**numbers, **resumed, **self.memory, **self._about_facts(), **self._about_others()}
+
+    def _about_facts(self) -> dict[str, Any]:
         from byheart.tasks import Facts
 
-        then = f"hear it with:  byheart recite {typed(self.out)}"
-        if prompt := _first_prompt(given):
-            then = f"ask it with:  byheart recite {typed(self.out)} {prompt}"
-        elif self.task is not None:
-            then = f"check it again with:  byheart certify {typed(self.out)} --task {typed(self.task)}"
-        elif isinstance(given, Facts) and given.are_ids:
-            files = "".join(f" --facts {typed(path)}" for path in self.facts)
-            files += f" --columns {' '.join(map(quote, self.columns))}" if self.columns else ""
-            then = f"check it again with:  byheart certify {typed(self.out)}{files}"
-        console().print(f"saved in {self.out}; {then}", style="dim", markup=False)
-        shares = [text for text in built.network.about["texts"] if len(text["prompt"]) > 1]
-        for text in shares[:1]:
-            begins = tokenizer_of(built.network).decode(text["prompt"]).decode(errors="replace")
-            one = f"{text['name']} shares its beginning with another text: begin with at least {begins!r}"
-            many = f"{len(shares):,} texts share their beginnings: begin {text['name']} with at least {begins!r}, say"
-            console().print(one if len(shares) == 1 else f"{many}; recite --text NAME knows them all", markup=False)
+        if not isinstance(self.data, Facts):
+            return {}
+        return {"facts": len(self.data), "parameters_per_fact": self.built.account.dense / len(self.data)}
+
+    def _about_others(self) -> dict[str, Any]:
+        if self.others is None:
+            return {}
+        refusal = self.others.refusal
+        prints = {"bits_in_prints": refusal.bits * self.built.questions.size.examples} if refusal.bits else {}
+        return {"refuse": refusal.bits or refusal.by, "others": self.others.as_json(), **prints}
+
+    def rows(self) -> Iterator[Block]:
+        """Yield the sizes, the verdict, and what to type next."""
+        yield self._sizes()
+        yield from verdict_rows(self.certificate)
+        if self.command.facts and self.certificate.certified:
+            yield dim(FACTS_FOLLOW)
+        if self.others is not None:
+            yield str(self.others)
+        yield dim(f"saved in {self.command.out}; {self._next_step()}")
+        yield from self._shared_beginnings()
+
+    def _sizes(self) -> Table:
+        command, built, numbers = self.command, self.built, self.as_json()
+        texts = [text["name"] for text in built.network.about["texts"]]
+        data = some([str(path) for path in command.facts]) or some(texts) or str(command.task)
+        facts = f"{number(numbers['facts'])} facts, " if command.facts else ""
+        title = f"{data}: {facts}{number(numbers['examples'])} questions, compiled in {built.seconds:.1f} s"
+        rows: list[tuple[str, Cell]] = [
+            ("window", f"{numbers['window']} tokens"),
+            ("network", f"depth {number(built.account.depth)}, width {number(built.account.width)}"),
+            ("bits in the answers (order-0 entropy)", round(numbers["bits"])),
+        ]
+        if numbers["bits_lzma"] is not None:
+            rows.append(("bits of the files after lzma", numbers["bits_lzma"]))
+        if "bits_in_prints" in numbers:
+            label = f"bits in the prints ({numbers['refuse']} per question, to refuse others)"
+            rows.append((label, numbers["bits_in_prints"]))
+        rows.append(("parameters", numbers["parameters"]))
+        if command.facts:
+            rows.append(("parameters per fact", numbers["parameters_per_fact"]))
+        rows.append(("bits per parameter", f"{numbers['bits_per_parameter']:.2f}"))
+        if numbers["parameters_padded"] != numbers["parameters"]:
+            rows.append(("parameters, padded to one width", numbers["parameters_padded"]))
+            rows.append(("bits per parameter, padded", f"{numbers['bits_per_parameter_padded']:.2f}"))
+        rows.append(("load of the table", f"{numbers['load']:.3f}"))
+        if "shards_resumed" in numbers:
+            rows.append(("shards that were solved before", numbers["shards_resumed"]))
+        rows.append(("peak memory", format_bytes(numbers["peak_memory"])))
+        if numbers["peak_memory_worker"] is not None:
+            rows.append(("peak memory of a worker", format_bytes(numbers["peak_memory_worker"])))
+        return Table(title, ("", ">"), rows)
+
+    def _next_step(self) -> str:
+        """Return a sentence with the command that asks the network, or checks it again."""
+        from byheart.tasks import Facts
+
+        command = self.command
+        if prompt := _first_prompt(self.data):
+            return f"ask it with:  byheart recite {typed(command.out)} {prompt}"
+        if command.task is not None:
+            return f"check it again with:  byheart certify {typed(command.out)} --task {typed(command.task)}"
+        if isinstance(self.data, Facts) and self.data.are_ids:
+            files = "".join(f" --facts {typed(path)}" for path in command.facts)
+            files += f" --columns {' '.join(map(quote, command.columns))}" if command.columns else ""
+            return f"check it again with:  byheart certify {typed(command.out)}{files}"
+        return f"hear it with:  byheart recite {typed(command.out)}"
+
+    def _shared_beginnings(self) -> Iterator[Block]:
+        """Yield how to begin a text that shares its beginning with another one."""
+        texts = [text for text in self.built.network.about["texts"] if len(text["prompt"]) > 1]
+        for text in texts[:1]:
+            beginning = tokenizer_of(self.built.network).decode(text["prompt"]).decode(errors="replace")
+            if len(texts) == 1:
+                yield f"{text['name']} shares its beginning with another text: begin with at least {beginning!r}"
+                return
+            example = f"begin {text['name']} with at least {beginning!r}, for example"
+            yield f"{len(texts):,} texts share their beginnings: {example}; recite --text NAME knows them all"
 
 
 @contextmanager
-def _saying_how_to_go_on(shelf: "Shelf") -> Iterator[None]:
-    """If it is stopped, or a task is lost, with shards on the shelf: that they are there. Without any, it goes."""
+def _hint_at_resuming(shelf: "Shelf") -> Iterator[None]:
+    """Tell the user where finished shards are kept if compiling is interrupted. Remove the folder if there are none."""
     try:
         yield
     except (KeyboardInterrupt, BadInput, OSError):
         shelf.tidy()
         if kept := len([*shelf.folder.glob("shard-*")]):
-            what = f"stopped with {kept:,} shards kept in {shelf.folder}; go on with the same command and --resume\n"
-            sys.stderr.write(visible(what))
+            hint = f"stopped with {kept:,} shards kept in {shelf.folder}; go on with the same command and --resume\n"
+            sys.stderr.write(visible(hint))
         raise
 
 
-def _first_prompt(given: "Given") -> str | None:
-    """``--prompt`` and the first prompt of facts, for a shell; None if there is none."""
+def _first_prompt(data: "Given") -> str | None:
+    """Return ``--prompt`` with the first prompt of facts, quoted for a shell; None if the data have no prompts."""
     from byheart.tasks import Facts
 
-    prompts = (fact.prompt for fact in given) if isinstance(given, Facts) else iter(())
+    prompts = (fact.prompt for fact in data) if isinstance(data, Facts) else iter(())
     first = next((prompt for prompt in prompts if isinstance(prompt, bytes)), None)
     if first is None:
         return None
@@ -228,66 +287,30 @@ def _first_prompt(given: "Given") -> str | None:
     return f"--prompt={quote(text)}" if text.startswith("-") else f"--prompt {quote(text)}"
 
 
-def _numbers(built: "Built") -> dict[str, Any]:
-    size, parameters, padded = built.questions.size, built.account.dense, built.network.padded
-    bits = built.bits
-    assert bits is not None
-    return {
-        "examples": size.examples,
-        "window": size.length,
-        "labels": size.labels,
-        "parameters": parameters,
-        "parameters_padded": padded,
-        "bits": bits,
-        "bits_per_parameter": bits / parameters,
-        "bits_per_parameter_padded": bits / padded,
-        "load": built.chosen["load"],
-        "seconds": built.seconds,
-    }
+def _tokenizer(name: str | None) -> Literal["bytes", "bpe"] | Path | None:
+    return name if name in (None, "bytes", "bpe") else Path(name)  # type: ignore[return-value]  # one of the two
 
 
-def _of_facts(given: "Given", built: "Built") -> dict[str, Any]:
-    """What there is to say of facts, if they are what is compiled."""
-    from byheart.tasks import Facts
-
-    if not isinstance(given, Facts):
-        return {}
-    return {"facts": len(given), "parameters_per_fact": built.account.dense / len(given)}
-
-
-def _of_others(others: "RefusalStatus | None", built: "Built") -> dict[str, Any]:
-    """How contexts that were never memorized are refused, if they are."""
-    if others is None:
-        return {}
-    refuse = others.refusal
-    prints = {"bits_in_prints": refuse.bits * built.questions.size.examples} if refuse.bits else {}
-    return {"refuse": refuse.bits or refuse.by, "others": others.as_json(), **prints}
-
-
-def _tokenizer(given: str | None) -> Literal["bytes", "bpe"] | Path | None:
-    return given if given in (None, "bytes", "bpe") else Path(given)  # type: ignore[return-value]  # one of the two
-
-
-def _refuse(given: tuple[str, ...] | None) -> int | Literal["auto", "key"] | None:
-    if given is None or not given:
-        return None if given is None else "auto"
-    if given == ("key",):
+def _refuse(words: tuple[str, ...] | None) -> int | Literal["auto", "key"] | None:
+    if not words:
+        return None if words is None else "auto"
+    if words == ("key",):
         return "key"
-    if len(given) > 1 or not given[0].isascii() or not given[0].removeprefix("-").isdigit():
-        raise BadInput(f"--refuse is {' '.join(given)}; expected one number of bits, key, or nothing")
-    return int(given[0][:20])
+    if len(words) > 1 or not words[0].isascii() or not words[0].removeprefix("-").isdigit():
+        raise BadInput(f"--refuse is {' '.join(words)}; expected one number of bits, key, or nothing")
+    return int(words[0][:20])
 
 
-def _window(given: str) -> int | None:
-    if given == "auto":
+def _window(text: str) -> int | None:
+    if text == "auto":
         return None
-    if not given.isascii() or not given.isdigit() or int(given) < 1:
-        raise BadInput(f"--window is {given!r}; expected auto or a number of tokens")
-    return int(given)
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise BadInput(f"--window is {text!r}; expected auto or a number of tokens")
+    return int(text)
 
 
 def _lzma_bits(files: tuple[Path, ...]) -> int | None:
-    """What a good general compressor makes of the files, one after the other."""
+    """Return the bits of all files after lzma, a good general compressor."""
     import lzma
 
     from byheart.tasks.texts import read_files

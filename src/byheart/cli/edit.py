@@ -1,13 +1,14 @@
 """``byheart edit DIR --set CONTEXT=TOKEN``: change one memory, and no other."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from byheart.cli.certify import edit_in, print_verdict
+from byheart.cli.certify import edit_in
 from byheart.cli.options import Arg, Columns, FactFiles, Json, Positional
-from byheart.cli.output import DONE, given_by, steps
-from byheart.cli.result import console, number, print_json
+from byheart.cli.output import given_by, steps
+from byheart.cli.result import Block, Result, dim, number, verdict_rows
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.about import facts_of, texts_of
@@ -15,6 +16,7 @@ from byheart.networks.folders import replacing
 from byheart.tasks.tokenizers import from_files
 
 if TYPE_CHECKING:
+    from byheart.certificates import Certificate
     from byheart.compiler.edit import Edited
     from byheart.networks.stock.stock_network import StockNetwork
     from byheart.networks.transformer.transformer_network import TransformerNetwork
@@ -43,8 +45,8 @@ class EditCommand:
     """Where to write the network (default: in its place)."""
     json: Json = False
 
-    def run(self) -> int:
-        """Certify, change, solve, certify what was written, and let it take its place."""
+    def run(self) -> "EditResult":
+        """Certify, change, solve, certify what was written, and let it take the network's place."""
         from byheart.certificates import certify, write
         from byheart.compiler.edit import edit
         from byheart.networks.kinds import describe
@@ -65,21 +67,11 @@ class EditCommand:
             edited.built.write(new)
             after = certify(new, edited.built.questions)
             if not after.certified:
-                wrong = f"what its recipe makes is not right: {after.counterexample}"
-                raise BadInput(f"{self.network}: {wrong}; compile the texts anew")
+                problem = f"the network that its recipe makes is not right: {after.counterexample}"
+                raise BadInput(f"{self.network}: {problem}; compile the texts anew")
             write(after, new / "certificate.json")
             describe(edited.built.network, new, f"{after.statement} {after.sentence}")
-        if self.json:
-            numbers = {"was": edited.was, "is": label, "words_changed": edited.words_changed}
-            print_json({**numbers, "before": before.as_json(), "after": after.as_json()})
-        else:
-            out = console()
-            out.print(f"before: {number(before.checked)} answers, {before.found or 'all as the texts have them'}")
-            was, now = (_word(token, tokenizer) for token in (edited.was, label))
-            out.print(f"question {edited.question}: was {was}, is {now}; {_what_changed(edited)}", markup=False)
-            print_verdict(after, "after: ")
-            out.print(f"saved in {folder}", style="dim", markup=False)
-        return DONE
+        return EditResult(folder, edited, label, before, after, tokenizer)
 
     def _network(self) -> "Editable":
         from byheart.networks import load
@@ -90,7 +82,7 @@ class EditCommand:
         return cast("Editable", network)
 
     def _contexts(self, network: "Editable") -> "Contexts":
-        """What the user's texts or task ask and answer; or the texts as the network says them."""
+        """Return the questions of the user's texts or task, or of the texts as the network recites them."""
         from byheart.certificates.judges import judge_for
         from byheart.compiler.edit import recited
 
@@ -101,12 +93,40 @@ class EditCommand:
             return cast("Contexts", asked(network, given_by(self.files, self.task, self.facts, self.columns)))
 
 
-def _word(token: int, tokenizer: "Tokenizer | None") -> str:
-    """A token as the text has it; its number if there is no text."""
-    return str(token) if tokenizer is None else repr(tokenizer.decode([token]).decode(errors="replace"))
+@dataclass(frozen=True)
+class EditResult(Result):
+    """A changed answer, and the certificates of all answers before and after."""
 
+    folder: Path
+    """Where the changed network is."""
+    edited: "Edited"
+    label: int
+    """The new answer."""
+    before: "Certificate"
+    after: "Certificate"
+    tokenizer: "Tokenizer | None"
 
-def _what_changed(edited: "Edited") -> str:
-    if edited.words_changed is None:
-        return "the token has no code word yet, or the table no room, so the network was compiled anew"
-    return f"{edited.words_changed:,} of {edited.built.chosen['words']:,} words changed, nothing else"
+    def as_json(self) -> dict[str, Any]:
+        """Return the old and the new answer, the number of words that changed, and both certificates."""
+        numbers = {"was": self.edited.was, "is": self.label, "words_changed": self.edited.words_changed}
+        return {**numbers, "before": self.before.as_json(), "after": self.after.as_json()}
+
+    def rows(self) -> Iterator[Block]:
+        """Yield the answers before, the change, and the verdict after it."""
+        yield f"before: {number(self.before.checked)} answers, {self.before.found or 'all as the texts have them'}"
+        old, new = self._word(self.edited.was), self._word(self.label)
+        yield f"question {self.edited.question}: was {old}, is {new}; {self._what_changed()}"
+        yield from verdict_rows(self.after, "after: ")
+        yield dim(f"saved in {self.folder}")
+
+    def _word(self, token: int) -> str:
+        """Return a token as the text has it, or its number if there is no text."""
+        if self.tokenizer is None:
+            return str(token)
+        return repr(self.tokenizer.decode([token]).decode(errors="replace"))
+
+    def _what_changed(self) -> str:
+        if self.edited.words_changed is None:
+            return "the token has no code word yet, or the table no room, so the network was compiled anew"
+        words = self.edited.built.chosen["words"]
+        return f"{self.edited.words_changed:,} of {words:,} words changed, nothing else"

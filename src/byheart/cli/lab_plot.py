@@ -1,6 +1,6 @@
-"""``byheart lab plot``: the figures of runs, and one page with everything."""
+"""``byheart lab plot``: draw the figures of runs, and write a page with everything."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from byheart.cli.lab_output import report_half_lines
 from byheart.cli.menu import about
 from byheart.cli.options import Arg, Json, Positional
-from byheart.cli.output import DONE, steps
-from byheart.cli.result import console, print_json
+from byheart.cli.output import steps
+from byheart.cli.result import Block, Result
 from byheart.errors import BadInput
 from byheart.files.writing import make_folder
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # torch is slow to import
     from byheart.exhibits import AvailableFigure, ResultsPage, Table
     from byheart.lab.runs import Run
     from byheart.papers.capacity.beside import Beside
@@ -22,13 +22,37 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, Any]]
 Written = tuple[list[Path], list[str]]
-"""Files, and why other figures are not among them."""
+"""Files that were written, and why figures are missing among them."""
 
 PLOT = about(
     "Draw a run's figures, with bounds and published numbers in them, and write one page with everything.",
     "byheart lab plot runs/dana-2025-1-paper",
     "byheart lab plot --shipped all # what comes with Byheart",
 )
+
+
+@dataclass(frozen=True)
+class PlotResult(Result):
+    """Files that were written, why figures are missing, and experiments without results."""
+
+    command: "LabPlot"
+    files: list[Path]
+    models: int
+    missing: list[str]
+    absent: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the files, the number of models, and what is missing."""
+        files = [str(path) for path in self.files]
+        return {"files": files, "rows": self.models, "missing": self.missing, "absent": self.absent}
+
+    def rows(self) -> Iterator[Block]:
+        """Yield what is missing, and the files."""
+        yield from self.missing
+        for path in self.files:
+            yield f"wrote {path}"
+        if self.absent:
+            yield _absent_in_words(self.absent)
 
 
 @dataclass(frozen=True)
@@ -39,20 +63,21 @@ class LabPlot:
     """Folders of one or more runs; several are drawn as one table."""
     shipped: str | None = None
     """Instead of a folder: results that come with Byheart, of an experiment (dana-2025-1, …), a paper (dana-2025, …),
-    or all: a folder for each, and a page that leads to them."""
+    or all: a folder for each, and a page with links to them."""
     out: Annotated[Path | None, Arg(aliases=("-o",))] = None
-    """Folder for pictures and page; "figures" in the first run's folder, or here, if not given."""
+    """Folder for pictures and page (default: figures, in the first run's folder if there is one)."""
     format: Literal["png", "svg"] = "png"
-    """Of the pictures; those in the page are SVG."""
+    """Format of the pictures; those in the page are SVG."""
     json: Json = False
 
-    def run(self) -> int:
-        """Read, draw, write."""
+    def run(self) -> PlotResult:
+        """Read the results, draw their figures, and write the page."""
         from byheart.report.style import check_matplotlib
 
         check_matplotlib()
-        if self.shipped is not None:
-            return self._shipped(self.shipped)
+        return self._draw_runs() if self.shipped is None else self._draw_shipped(self.shipped)
+
+    def _draw_runs(self) -> PlotResult:
         from byheart.exhibits import ResultsPage
         from byheart.lab.runs import Run
         from byheart.papers.capacity.beside import beside_in_words, beside_table
@@ -75,24 +100,29 @@ class LabPlot:
         lead = lead_of(runs[0].name, rows, beside_in_words(beside))
         tables = [*_tables(runs), *beside_table(beside)]
         page = ResultsPage(title, lead, _figures(runs[0], rows, beside), tables, _about(runs))
-        return self._print([self._write(out, page)], len(rows))
+        files, missing = self._write(out, page)
+        return PlotResult(self, files, len(rows), missing, [])
 
-    def _shipped(self, name: str) -> int:
+    def _draw_shipped(self, name: str) -> PlotResult:
         from byheart.papers.pages import PAGES, absent, names, results_page
         from byheart.report.page import HtmlPage, html_of, write_page
 
         if self.folders:
             raise BadInput("--shipped takes no folder; expected one or the other")
-        out = self.out or Path("figures")
-        pages = [results_page(each) for each in (names() if name == "all" else [name])]
-        written = [self._write(out / page.name if name == "all" else out, page) for page in pages]
-        if name == "all":
-            leading = [(page.name, f"{page.name}/index.html", page.lead.findings) for page in pages]
-            leads = HtmlPage("Results that come with Byheart", note=_nothing_of(absent()), pages=leading)
-            write_page(out / "index.html", html_of(leads))
-            written.append(([out / "index.html"], []))
-        counted = [page for page in pages if name != "all" or page.name not in PAGES]  # a model is in its paper's too
-        return self._print(written, sum(page.about["models"] for page in counted), absent() if name == "all" else ())
+        out, is_all = self.out or Path("figures"), name == "all"
+        pages = [results_page(each) for each in (names() if is_all else [name])]
+        written = [self._write(out / page.name if is_all else out, page) for page in pages]
+        files = [path for some, _ in written for path in some]
+        missing = [reason for _, some in written for reason in some]
+        if is_all:
+            links = [(page.name, f"{page.name}/index.html", page.lead.findings) for page in pages]
+            note = _absent_in_words(absent()) if absent() else ""
+            write_page(out / "index.html", html_of(HtmlPage("Results that come with Byheart", note=note, pages=links)))
+            files.append(out / "index.html")
+        # A model of an experiment's page is in its paper's page too.
+        counted = [page for page in pages if not is_all or page.name not in PAGES]
+        models = sum(page.about["models"] for page in counted)
+        return PlotResult(self, files, models, missing, absent() if is_all else [])
 
     def _write(self, out: Path, page: "ResultsPage") -> Written:
         """Draw the figures and the page into a folder; return the files, and why figures are missing."""
@@ -116,26 +146,15 @@ class LabPlot:
             write_page(out / "index.html", html_of(html))
         return [*files, out / "index.html"], missing
 
-    def _print(self, written: list[Written], rows: int, absent: Sequence[str] = ()) -> int:
-        files = [path for some, _ in written for path in some]
-        missing = [reason for _, some in written for reason in some]
-        if self.json:
-            paths = [str(path) for path in files]
-            print_json({"files": paths, "rows": rows, "missing": missing, "absent": [*absent]})
-        else:
-            lines = [*missing, *(f"wrote {path}" for path in files), *filter(None, [_nothing_of(absent)])]
-            console().print("\n".join(lines), markup=False)
-        return DONE
 
-
-def _nothing_of(absent: Sequence[str]) -> str:
-    """Which experiments cannot be drawn, and what to do about it; nothing if all can."""
+def _absent_in_words(absent: Sequence[str]) -> str:
+    """Say which experiments cannot be drawn, and how to train them."""
     how = "byheart lab run NAME --scale paper trains one, and byheart lab plot draws it"
-    return f"No results come with Byheart of {', '.join(absent)}; {how}." if absent else ""
+    return f"No results come with Byheart of {', '.join(absent)}; {how}."
 
 
 def _check_links(figures: Path) -> None:
-    """BadInput if the folder, or something in it, is a link: a run may be anybody's, and lead anywhere."""
+    """Raise BadInput if the folder, or a file in it, is a link: links in a run of unknown origin may lead anywhere."""
     for path in (figures, *(figures.iterdir() if figures.is_dir() else ())):
         if path.is_symlink():
             raise BadInput(f"{path}: is a link, which is not written through here; remove it, or choose a folder (-o)")
@@ -152,7 +171,7 @@ def _paper(run: "Run") -> str:
 
 
 def _beside(run: "Run", rows: Rows, report: "Report | None") -> "list[Beside]":
-    """Networks built for the labels of a ladder; of other experiments none."""
+    """Return networks built for the labels of a ladder; none for other experiments."""
     from byheart.papers.capacity.beside import build_beside, labels_of
 
     return build_beside(labels_of(rows), report) if _paper(run) == "capacity" else []
@@ -167,20 +186,20 @@ def _figures(run: "Run", rows: Rows, beside: "list[Beside]") -> "list[AvailableF
 
 
 def _about(runs: "list[Run]") -> dict[str, Any]:
-    """What was run, where and with what."""
-    found: dict[str, Any] = {}
+    """Return what was run, where, and with which versions."""
+    about: dict[str, Any] = {}
     for run in runs:
         prefix = f"{run.folder.name}: " if len(runs) > 1 else ""
-        found[f"{prefix}experiment"] = run.name
-        found[f"{prefix}scale"] = run.about["scale"]
-        found[f"{prefix}models"] = f"{run.done:,} done, {run.failed:,} failed, {len(run.configs):,} in all"
+        about[f"{prefix}experiment"] = run.name
+        about[f"{prefix}scale"] = run.about["scale"]
+        about[f"{prefix}models"] = f"{run.done:,} done, {run.failed:,} failed, {len(run.configs):,} in all"
         for index, session in enumerate(run.about["sessions"]):
-            found[f"{prefix}session {index + 1}"] = ", ".join(f"{name} {value}" for name, value in session.items())
-    return found
+            about[f"{prefix}session {index + 1}"] = ", ".join(f"{name} {value}" for name, value in session.items())
+    return about
 
 
 def _tables(runs: "list[Run]") -> "list[Table]":
-    """What does not vary, fitted laws, means over repetitions, and failures."""
+    """Return tables of constants, fitted laws, means over repetitions, and failures."""
     from byheart.exhibits import Table
     from byheart.lab.summary import constants, points
     from byheart.papers.pages import tables_of
@@ -188,12 +207,12 @@ def _tables(runs: "list[Run]") -> "list[Table]":
     rows = [row for run in runs for row in run.rows]
     means = []
     for point in points(rows):
-        shown: dict[str, Any] = dict(point.settings) | {"models": point.models}
+        cells: dict[str, Any] = dict(point.settings) | {"models": point.models}
         for name, value in point.metrics.items():
-            shown[name] = value.mean
+            cells[name] = value.mean
             if value.deviation:
-                shown[f"{name} ±"] = value.deviation
-        means.append(shown)
+                cells[f"{name} ±"] = value.deviation
+        means.append(cells)
     fitted = tables_of(runs[0].name, [row for run in runs for row in run.table])
     tables = [*fitted, Table("Means over repetitions (± standard deviation)", means)]
     fixed = constants(rows)

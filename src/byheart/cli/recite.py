@@ -1,9 +1,11 @@
-"""``byheart recite DIR``: the network says what it knows, one token after the other.
+"""``byheart recite DIR``: print what a network knows, one token after the other.
 
-Of texts it says the beginning too; of facts, the completion alone. A prompt that was never memorized is answered like
-any other. With the facts at hand (``--facts``) that is told; and so it is where an answer does not end when the longest
-completion, or the longest text, would, which is proof enough. A network that was compiled with ``--refuse`` tells by
-itself.
+Texts are printed with their beginnings; facts with their completions alone. A prompt that was never memorized is
+answered like any other, and the command reports it in three cases:
+
+- The facts are at hand (``--facts``), and the prompt is none of theirs.
+- The answer does not end where the longest completion, or the longest text, would.
+- The network was compiled with ``--refuse``, and answers *unknown*.
 """
 
 import io
@@ -17,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from byheart.cli.options import Arg, Columns, FactFiles, Json, Positional
-from byheart.cli.output import DONE, NOT_TRUE, counted, facts_in, hush, steps, visible
-from byheart.cli.result import print_json
+from byheart.cli.output import counted, facts_in, hush, steps, visible
+from byheart.cli.result import Block, Result
 from byheart.errors import BadInput, check_threads, did_you_mean
 from byheart.files.writing import check_apart, check_file, new_file
 from byheart.networks.about import end_of, facts_of, refuse_of, texts_of
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from byheart.tasks.tokenizers import Tokenizer
 
 UNKNOWN = "unknown: this prompt was never memorized"
-MOST_COMPARED = 10_000
-"""Prompts among which the closest one to a prompt that was never memorized is looked for."""
+MAX_COMPARED = 10_000
+"""Highest number of prompts among which the closest one to an unknown prompt is searched."""
 
 
 @dataclass(frozen=True)
@@ -41,26 +43,26 @@ class ReciteCommand:
     network: Positional[Path]
     """Network folder."""
     text: str | None = None
-    """Which of its texts (default: the first)."""
+    """Name of the text to recite (default: the first)."""
     prompt: str | None = None
-    """What to begin with instead: the first line of a text, say, or the prompt of a fact, of which the completion alone
-    is said (\\\\n, \\\\t and \\\\xNN are understood)."""
+    """Beginning to continue instead: the first line of a text, for example, or the prompt of a fact, whose completion
+    alone is printed (\\\\n, \\\\t and \\\\xNN are understood)."""
     facts: FactFiles = ()
     columns: Columns = None
     tokens: int | None = None
-    """How many tokens to say (default: to the end)."""
+    """Number of tokens to recite (default: to the end)."""
     out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Write into this file instead of the terminal."""
     all_to: Path | None = None
     """Recite all texts side by side and write each into this folder, under its own name."""
     guess: int = 16
-    """Tokens that PyTorch guesses ahead, from what was said before: the same text, sooner. 0: strictly one by one."""
+    """Number of tokens that PyTorch guesses ahead, from the text so far: the same text, sooner. 0: one by one."""
     threads: int = 1
-    """Threads of PyTorch; one is fastest for one token at a time."""
+    """Number of threads of PyTorch; one is fastest for one token at a time."""
     json: Json = False
 
-    def run(self) -> int:
-        """Load, recite, say how fast."""
+    def run(self) -> "ReciteResult":
+        """Load, recite, and report the speed on stderr."""
         import torch
 
         from byheart.networks import load
@@ -72,25 +74,21 @@ class ReciteCommand:
         if self.tokens is None and end_of(network) is None:
             expected = "expected a network that was compiled from texts"
             raise BadInput(f"{self.network}: knows answers to a task, not texts; {expected}")
-        known = self._known()
+        facts = self._given_facts()
         start = time.perf_counter()
         try:
-            said = self._all(network) if self.all_to is not None else self._one(network, known)
+            result = self._recite_all(network) if self.all_to is not None else self._recite_one(network, facts)
             sys.stdout.flush()
-        except BrokenPipeError:  # whoever listened has heard enough
+        except BrokenPipeError:  # the reader has closed the pipe
             hush()
-            return DONE
-        seconds = time.perf_counter() - start
-        if self.json:
-            print_json({**said.told, "tokens": said.tokens, "seconds": seconds})
-            return NOT_TRUE if said.unknown else DONE
-        rate = f"{said.tokens:,} tokens in {seconds:.1f} s, {said.tokens / max(seconds, 1e-9):,.0f} per second"
-        note = f"; {said.unknown}" if said.unknown else said.note
-        sys.stderr.write(visible(f"{rate}{note}\n" if said.ended else f"\n{rate}{note}\n"))  # stdout: no byte more
-        return NOT_TRUE if said.unknown else DONE
+            return ReciteResult(0, {})
+        result = replace(result, seconds=time.perf_counter() - start)
+        if not self.json:
+            sys.stderr.write(visible(result.report))  # stdout has the text, and not a byte more
+        return result
 
-    def _known(self) -> "Facts | None":
-        """The facts that were given; None if none were."""
+    def _given_facts(self) -> "Facts | None":
+        """Return the facts of ``--facts``; None without that option."""
         if not self.facts:
             if self.columns is not None:
                 raise BadInput(f"--columns {' '.join(self.columns)} are for facts; expected --facts FILE too")
@@ -99,59 +97,74 @@ class ReciteCommand:
             raise BadInput("--facts tells whether a prompt is memorized; expected --prompt too")
         return facts_in(self.facts, self.columns)
 
-    def _one(self, network: "Network", known: "Facts | None") -> "_Said":
+    def _recite_one(self, network: "Network", given: "Facts | None") -> "ReciteResult":
+        """Recite one text, or one completion. ``given`` are the facts of ``--facts``."""
         from byheart.networks import generate
 
         texts, tokenizer, facts = texts_of(network), tokenizer_of(network), facts_of(network)
         beginning = self._beginning(texts, tokenizer, facts is not None)
-        # An edited network, or one with a beginning of nobody's, may never come to an end: no text is longer than this.
+        # An edited network, or an unknown beginning, may never come to an end: no text is longer than this.
         longest = max((*(text["tokens"] for text in texts), facts["longest"] if facts else 0), default=0)
         tokens = 1 + longest if self.tokens is None else self.tokens
-        speech = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
-        refuse = _refuse(network, tokenizer)
-        heard = _Heard(speech, refuse.token if refuse else None)
-        if facts is None or self.prompt is None:
-            if known is not None:
-                raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
-            said = self._told(beginning, iter(heard), tokens, tokenizer)
-            lost = f"no end after {longest:,} tokens, the longest text: no text goes on from this prompt"
-            endless = self.prompt is not None and longest and self._endless(network, heard)
-            return replace(said, unknown=UNKNOWN if heard.refused else lost if endless else "")
-        said = self._told([], iter(heard), tokens, tokenizer)
-        unknown = "" if known is None else _unknown(self.prompt, known)
-        if heard.refused and not unknown:
+        refusal = _refusal(network, tokenizer)
+        generated = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
+        speech = _Speech(generated, refusal.token if refusal else None)
+        if facts is not None and self.prompt is not None:
+            result = self._write([], iter(speech), tokens, tokenizer)
+            return self._judge_prompt(network, result, speech, longest, given, refusal)
+        if given is not None:
+            raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
+        result = self._write(beginning, iter(speech), tokens, tokenizer)
+        is_endless = self.prompt is not None and longest and self._is_endless(network, speech)
+        lost = f"no end after {longest:,} tokens, the longest text: no text goes on from this prompt"
+        return replace(result, unknown=UNKNOWN if speech.is_refused else lost if is_endless else "")
+
+    def _judge_prompt(
+        self,
+        network: "Network",
+        result: "ReciteResult",
+        speech: "_Speech",
+        longest: int,
+        given: "Facts | None",
+        refusal: "Refusal | None",
+    ) -> "ReciteResult":
+        """Add to the result whether the prompt of a fact was memorized, as far as that is known."""
+        assert self.prompt is not None
+        unknown = "" if given is None else _why_unknown(self.prompt, given)
+        if speech.is_refused and not unknown:
             unknown = UNKNOWN
-        elif self._endless(network, heard) and not unknown:
+        elif self._is_endless(network, speech) and not unknown:
             unknown = f"no end after {longest:,} tokens, the longest completion: this prompt was never memorized"
         note = ""
-        if known is None and refuse:
-            passes = (
-                "" if refuse.bits is None else f", or the one other prompt in {1 << refuse.bits:,} that passes for it"
-            )
-            note = f"; memorized{passes}"
-        elif known is None:
-            note = "; whether this prompt was memorized, --facts FILE tells"
-        memorized = False if unknown else None if known is None and not refuse else True
-        return replace(said, told={**said.told, "memorized": memorized}, unknown=unknown, note=note)
+        if given is None and refusal:
+            chance = refusal.bits and f", or the one other prompt in {1 << refusal.bits:,} that passes for it"
+            note = f"; memorized{chance or ''}"
+        elif given is None:
+            note = "; --facts FILE tells whether this prompt was memorized"
+        is_memorized = False if unknown else None if given is None and not refusal else True
+        return replace(result, output={**result.output, "memorized": is_memorized}, unknown=unknown, note=note)
 
-    def _endless(self, network: "Network", heard: "_Heard") -> bool:
-        """Whether what was heard went on beyond all that was memorized; of an edited network that tells nothing."""
-        return self.tokens is None and heard.last != end_of(network) and not network.about.get("edits")
+    def _is_endless(self, network: "Network", speech: "_Speech") -> bool:
+        """Return True if the answer went on beyond everything memorized. In an edited network that shows nothing."""
+        return self.tokens is None and speech.last != end_of(network) and not network.about.get("edits")
 
-    def _told(self, beginning: list[int], speech: Iterator[int], tokens: int, tokenizer: "Tokenizer") -> "_Said":
-        """Say a beginning and what follows, at most so many ``tokens``, wherever it is to be said."""
+    def _write(
+        self, beginning: list[int], speech: Iterator[int], tokens: int, tokenizer: "Tokenizer"
+    ) -> "ReciteResult":
+        """Write a beginning and at most ``tokens`` tokens of what follows: to the file, to stdout, or for JSON."""
         if self.out is not None:
             with steps("reciting", quiet=self.json) as report, new_file(self.out) as draft, draft.open("wb") as file:
-                said, _ = _say(beginning, counted(speech, tokens, report), tokenizer, file)
-            return _Said(said, {"file": str(self.out)})
+                count, _ = _write_tokens(beginning, counted(speech, tokens, report), tokenizer, file)
+            return ReciteResult(count, {"file": str(self.out)})
         if not self.json:
-            said, ended = _say(beginning, speech, tokenizer, sys.stdout.buffer)
-            return _Said(said, {}, ended)
-        heard = io.BytesIO()
-        said, _ = _say(beginning, speech, tokenizer, heard)
-        return _Said(said, _as_json(heard.getvalue()))
+            count, ends_line = _write_tokens(beginning, speech, tokenizer, sys.stdout.buffer)
+            return ReciteResult(count, {}, ends_line)
+        buffer = io.BytesIO()
+        count, _ = _write_tokens(beginning, speech, tokenizer, buffer)
+        return ReciteResult(count, _as_json(buffer.getvalue()))
 
-    def _all(self, network: "Network") -> "_Said":
+    def _recite_all(self, network: "Network") -> "ReciteResult":
+        """Recite all texts, and write each into a file of its own."""
         from byheart.networks import generate_all
 
         assert self.all_to is not None
@@ -166,23 +179,23 @@ class ReciteCommand:
             raise BadInput(f"{self.network}: a text has no name, or that of another; expected different ones")
         prompts, lengths = [text["prompt"] for text in texts], [text["tokens"] for text in texts]
         with steps("reciting", quiet=self.json) as report:
-            spoken = generate_all(network, prompts, end=end, tokens=lengths, report=report)
-        said = {
+            completions = generate_all(network, prompts, end=end, tokens=lengths, report=report)
+        contents = {
             target: tokenizer.decode([*text["prompt"], *tokens])
-            for target, text, tokens in zip(targets, texts, spoken, strict=True)
+            for target, text, tokens in zip(targets, texts, completions, strict=True)
         }
-        for target, content in said.items():
+        for target, content in contents.items():
             _check_new(target, content)
-        for target, content in said.items():
+        for target, content in contents.items():
             if target.exists():
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             with new_file(target, partial(_check_new, content=content)) as draft:
                 draft.write_bytes(content)
-        return _Said(sum(map(len, spoken)), {"files": [str(target) for target in targets]})
+        return ReciteResult(sum(map(len, completions)), {"files": [str(target) for target in targets]})
 
     def _place(self, name: str) -> Path:
-        """Where a text of this name is written: the network chooses the name, but nothing outside of the folder."""
+        """Return the file for a text of this name. The network chooses the name, but only within the folder."""
         assert self.all_to is not None
         place = self.all_to.joinpath(*(part for part in Path(name).parts if part not in ("/", "//", "..")))
         if self.all_to.resolve() not in place.resolve().parents:
@@ -190,7 +203,8 @@ class ReciteCommand:
         check_apart(place, self.network)
         return place
 
-    def _beginning(self, texts: list[dict[str, Any]], tokenizer: "Tokenizer", facts: bool) -> list[int]:
+    def _beginning(self, texts: list[dict[str, Any]], tokenizer: "Tokenizer", holds_facts: bool) -> list[int]:
+        """Return the tokens to begin with: those of ``--prompt``, or of a text."""
         if self.prompt is not None:
             tokens = [int(token) for token in tokenizer.encode(unescaped(self.prompt))]
             if not tokens:
@@ -198,8 +212,8 @@ class ReciteCommand:
             return tokens
         prompts: dict[str, list[int]] = {text["name"]: text["prompt"] for text in texts}
         if not prompts:
-            what = "holds facts" if facts else "holds no texts"
-            raise BadInput(f"{self.network}: {what}; give it a --prompt")
+            problem = "holds facts" if holds_facts else "holds no texts"
+            raise BadInput(f"{self.network}: {problem}; give it a --prompt")
         wanted = self.text or next(iter(prompts))
         if wanted not in prompts:
             raise BadInput(f"{self.network}: no text is called {wanted!r}; {did_you_mean(wanted, prompts)}")
@@ -207,61 +221,84 @@ class ReciteCommand:
 
 
 @dataclass(frozen=True)
-class _Said:
-    """What was recited."""
+class ReciteResult(Result):
+    """A recitation. Its text has been written by the time it is known."""
 
     tokens: int
-    told: dict[str, Any]
-    """For ``--json``."""
-    ended: bool = True
-    """Whether the terminal's line is at its end."""
+    output: dict[str, Any]
+    """The text, or the files that hold it, for ``--json``; and whether a prompt was memorized."""
+    ends_line: bool = True
+    """True if the text on stdout ends with a line's end."""
     unknown: str = ""
-    """Why the prompt is none that was memorized, if that is known."""
+    """Why the prompt is known not to be memorized; empty if that is not known."""
     note: str = ""
-    """What else is to be said."""
+    """A remark about the prompt."""
+    seconds: float = 0.0
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the text or its files, the number of tokens, and the time."""
+        return {**self.output, "tokens": self.tokens, "seconds": self.seconds}
 
-class _Heard:
-    """What is said, as it comes, up to the token ``unknown``, and the last token of it."""
-
-    def __init__(self, speech: Iterator[int], unknown: int | None) -> None:
-        self.last: int | None = None
-        self._speech, self._unknown = speech, unknown
+    def rows(self) -> Iterator[Block]:
+        """Yield nothing: the text has been written, and stdout takes nothing else."""
+        yield from ()
 
     @property
-    def refused(self) -> bool:
-        """Whether it ended in that token."""
+    def report(self) -> str:
+        """The speed, and what is known about the prompt, in a line."""
+        rate = (
+            f"{self.tokens:,} tokens in {self.seconds:.1f} s, {self.tokens / max(self.seconds, 1e-9):,.0f} per second"
+        )
+        note = f"; {self.unknown}" if self.unknown else self.note
+        return f"{rate}{note}\n" if self.ends_line else f"\n{rate}{note}\n"
+
+    @property
+    def is_true(self) -> bool:
+        """False if the prompt was not memorized."""
+        return not self.unknown
+
+
+class _Speech:
+    """Tokens as they come, up to the token ``unknown``; ``last`` is the last of them."""
+
+    def __init__(self, tokens: Iterator[int], unknown: int | None) -> None:
+        self.last: int | None = None
+        self._tokens, self._unknown = tokens, unknown
+
+    @property
+    def is_refused(self) -> bool:
+        """True if the tokens ended with ``unknown``."""
         return self.last is not None and self.last == self._unknown
 
     def __iter__(self) -> Iterator[int]:
-        for token in self._speech:
+        for token in self._tokens:
             self.last = token
-            if self.refused:
+            if self.is_refused:
                 return
             yield token
 
 
-def _refuse(network: "Network", tokenizer: "Tokenizer") -> "Refusal | None":
-    """How the network refuses, if it does; BadInput if the tokenizer has a word for *unknown*."""
-    refuse = refuse_of(network)
-    if refuse and refuse.token < tokenizer.vocab:
-        raise BadInput(f"config.json: unknown is token {refuse.token}; expected one that the tokenizer has not")
-    return refuse
+def _refusal(network: "Network", tokenizer: "Tokenizer") -> "Refusal | None":
+    """Return how the network refuses, if it does. Raise BadInput if the tokenizer knows the token *unknown*."""
+    refusal = refuse_of(network)
+    if refusal and refusal.token < tokenizer.vocab:
+        raise BadInput(f"config.json: unknown is token {refusal.token}; expected one that the tokenizer has not")
+    return refusal
 
 
-def _unknown(prompt: str, known: "Facts") -> str:
-    """Why the prompt is none of the facts', with the one that was probably meant; empty if it is one of them."""
-    if known.knows(unescaped(prompt)):
+def _why_unknown(prompt: str, facts: "Facts") -> str:
+    """Say that the prompt is none of the facts', and suggest the closest one; return "" if it is one of theirs."""
+    if facts.knows(unescaped(prompt)):
         return ""
-    meant = nothing = "the answer means nothing"
-    if known.prompt_count <= MOST_COMPARED:
-        prompts = {fact.prompt.decode(errors="replace") for fact in known if isinstance(fact.prompt, bytes)}
-        meant = did_you_mean(prompt, sorted(prompts), nothing)
-    return f"this prompt is none of the {known.prompt_count:,} memorized ones; {meant}"
+    hint = fallback = "the answer means nothing"
+    if facts.prompt_count <= MAX_COMPARED:
+        prompts = {fact.prompt.decode(errors="replace") for fact in facts if isinstance(fact.prompt, bytes)}
+        hint = did_you_mean(prompt, sorted(prompts), fallback)
+    return f"this prompt is none of the {facts.prompt_count:,} memorized ones; {hint}"
 
 
 def _as_json(data: bytes) -> dict[str, Any]:
-    """A text as a string; or, if it is no UTF-8, in base64.
+    """Return a text as a string, or in base64 if it is not UTF-8.
 
     >>> _as_json(b"to be"), _as_json(b"\\xff")
     ({'text': 'to be'}, {'base64': '/w=='})
@@ -272,39 +309,41 @@ def _as_json(data: bytes) -> dict[str, Any]:
         return {"base64": b64encode(data).decode()}
 
 
-def _say(beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer", sink: BinaryIO) -> tuple[int, bool]:
-    """Write a beginning and what follows, as it comes; how many tokens followed, and whether their line ended."""
+def _write_tokens(
+    beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer", sink: BinaryIO
+) -> tuple[int, bool]:
+    """Write a beginning and the tokens after it as they come; return their number, and whether their line ended."""
     from byheart.tasks.loaded_tokenizer import LoadedTokenizer
 
-    if isinstance(tokenizer, LoadedTokenizer):  # whose tokens may be parts of letters, and mean something only together
+    if isinstance(tokenizer, LoadedTokenizer):  # its tokens may be parts of letters, which decode only together
         tokens = list(speech)
-        sink.write(whole := tokenizer.decode([*beginning, *tokens]))
+        sink.write(text := tokenizer.decode([*beginning, *tokens]))
         sink.flush()
-        return len(tokens), whole.endswith(b"\n")
-    said, last = 0, tokenizer.decode(beginning)
+        return len(tokens), text.endswith(b"\n")
+    count, last = 0, tokenizer.decode(beginning)
     try:
         sink.write(last)
         for token in speech:
             word = tokenizer.decode([token])
             sink.write(word)
-            last = word or last  # an end token is no letter
-            said += 1
-            if said % 16 == 0:
+            last = word or last  # an end token has no letters
+            count += 1
+            if count % 16 == 0:
                 sink.flush()
     finally:
         sink.flush()
-    return said, last.endswith(b"\n")
+    return count, last.endswith(b"\n")
 
 
 def _check_new(path: Path, content: bytes) -> None:
-    """BadInput if there is a file of this name that says something else: the user did not name it."""
+    """Raise BadInput if the file exists with other content: the network has named it, not the user."""
     check_file(path)
     if path.exists() and (path.stat().st_size != len(content) or path.read_bytes() != content):
         raise BadInput(f"{path}: exists and says something else; remove it, or choose another folder")
 
 
 def tokenizer_of(network: "Network") -> "Tokenizer":
-    """The tokenizer that lies beside a network; BadInput if there is none."""
+    """Return the tokenizer in a network's folder; BadInput if there is none."""
     from byheart.tasks.tokenizers import from_files
 
     tokenizer = from_files(network.files)
@@ -314,7 +353,7 @@ def tokenizer_of(network: "Network") -> "Tokenizer":
 
 
 def unescaped(text: str) -> bytes:
-    r"""The bytes of a text in which \\n, \\t, \\xNN and \\\\ stand for what they stand for in Python.
+    r"""Return the bytes of a text in which \\n, \\t, \\xNN and \\\\ are Python's escapes.
 
     >>> unescaped(r"é\n\x00\\")
     b'\xc3\xa9\n\x00\\'
@@ -323,7 +362,7 @@ def unescaped(text: str) -> bytes:
 
 
 def escaped(data: bytes) -> str:
-    r"""The text that :func:`unescaped` makes ``data`` of, with no letter that does not print.
+    r"""Return a printable text from which :func:`unescaped` makes ``data``.
 
     >>> escaped(b"\xc3\xa9\n\x00\xff" + rb"\n")
     'é\\n\\x00\\xff\\\\n'

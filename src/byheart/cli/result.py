@@ -5,12 +5,15 @@ A command returns a :class:`Result`. :func:`show` is the only function that prin
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from byheart.cli.output import hush, say, visible
+
+if TYPE_CHECKING:
+    from byheart.certificates import Certificate
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,21 @@ def show(result: Result, *, as_json: bool) -> None:
     if as_json:
         print_json(result.as_json())
         return
+    print_blocks(result.rows())
+
+
+def print_blocks(blocks: Iterable[Block]) -> None:
+    """Print tables and lines to stdout, in order."""
     out = console()
-    for block in result.rows():
+    for block in blocks:
         out.print(_table(block) if isinstance(block, Table) else _line(block))
+
+
+def verdict_rows(certificate: "Certificate", before: str = "") -> Iterator[Block]:
+    """Yield the lines that say what a certificate states, beginning with ``before``."""
+    verdict = Styled("certified", "bold green") if certificate.certified else Styled("not certified", "bold red")
+    yield (before + certificate.what, verdict, f": {certificate.summary}")
+    yield from certificate.others
 
 
 def print_json(value: object) -> None:

@@ -1,12 +1,13 @@
 """``byheart size DATA…``: how large must a model be to memorize it, and has that model room?"""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byheart.cli.options import Columns, FactFiles, Json, Positional
-from byheart.cli.output import DONE, facts_in, steps
-from byheart.cli.result import console, number, print_json, table
+from byheart.cli.output import facts_in, steps
+from byheart.cli.result import Block, Cell, Result, Table, dim, number
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from byheart.tasks.questions import QuestionsLike
 
 _TITLES = {
-    "proved": "Proved: with fewer, no one shape holds all such data (needed); with so many, some network does (enough)",
+    "proved": "Proved: with fewer, no one shape holds all such data (needed); with as many, some network does (enough)",
     "fitted": "Fitted: planned as it will be built, at what could be solved so far; enough unless solving needs more",
     "measured": "Measured: what trained networks held; from the best compressor's bits up to those of order 0",
 }
@@ -33,41 +34,37 @@ class SizeCommand:
     facts: FactFiles = ()
     columns: Columns = None
     model: Path | None = None
-    """A model's folder; of it only config.json is read."""
+    """Folder of the model; only its config.json is read."""
     parameters: int | None = None
-    """A model of so many parameters, instead of a folder."""
+    """Number of parameters of the model, instead of its folder."""
     bits: tuple[int, ...] = ()
-    """b: bits that store one parameter (default: 16 and 32, and what config.json says)."""
+    """b: bits per parameter (default: 16 and 32, and those that config.json states)."""
     sample: int = 4
-    """MiB of text to look at; of more, so much is sampled, and the numbers are estimates."""
+    """MiB of text to look at. Larger data are sampled, and the numbers are estimates."""
     plot: Path | None = None
     """Also draw parameters by kind of number into this file (.png or .svg)."""
     json: Json = False
 
-    def run(self) -> int:
-        """Read, measure, plan, print, draw."""
+    def run(self) -> "SizeResult":
+        """Read, measure, plan, draw."""
         from byheart.report.style import check_picture
         from byheart.sizing import size
 
-        given = self._given()
+        data = self._data()
         if self.plot is not None:
             check_picture(self.plot)
             check_apart(self.plot, *self.data, *self.facts, self.model)
-        chosen: dict[str, Any] = {"model": self.model, "parameters": self.parameters, "bits": self.bits or None}
+        options: dict[str, Any] = {"model": self.model, "parameters": self.parameters, "bits": self.bits or None}
         with steps("measuring and planning", quiet=self.json):
-            found = size(given, **chosen, sample=self.sample)
+            sizing = size(data, **options, sample=self.sample)
         if self.plot is not None:
             from byheart.sizing.picture import draw_sizes
 
-            draw_sizes(found, self.plot)
-        if self.json:
-            print_json(found.as_json())
-        else:
-            self._print(found)
-        return DONE
+            draw_sizes(sizing, self.plot)
+        return SizeResult(sizing, self.plot)
 
-    def _given(self) -> "QuestionsLike":
-        """Paths, or the facts in files."""
+    def _data(self) -> "QuestionsLike":
+        """Return the paths, or the facts in files."""
         if self.facts and self.data:
             raise BadInput(f"--facts and {self.data[0]} given; expected one of them")
         if self.facts:
@@ -78,61 +75,76 @@ class SizeCommand:
             raise BadInput("no data given; expected texts, a folder of texts, a task, or --facts FILE")
         return self.data
 
-    def _print(self, found: "Sizing") -> None:
-        out = console()
-        out.print(_about(found.data))
-        estimated = "" if found.data.looked_at is None else ", for an estimated number of questions"
+
+@dataclass(frozen=True)
+class SizeResult(Result):
+    """How large a model must be, and whether a model at hand has room."""
+
+    sizing: "Sizing"
+    plot: Path | None
+    """The picture that was drawn."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what was measured and planned."""
+        return self.sizing.as_json()
+
+    def rows(self) -> Iterator[Block]:
+        """Yield the data, the sizes by kind of number, and the model's room."""
+        sizing = self.sizing
+        yield _data_table(sizing.data)
+        estimated = "" if sizing.data.looked_at is None else ", for an estimated number of questions"
         for kind, title in _TITLES.items():
-            out.print(_needs(title + estimated, [need for need in found.needs if need.kind == kind]))
-        size = found.data.size
+            yield _needs_table(title + estimated, [need for need in sizing.needs if need.kind == kind])
+        size = sizing.data.size
         flags = f"--examples {size.examples} --length {size.length} --vocab {size.vocab} --labels {size.labels}"
-        out.print(f"Orders without constants are no sizes; they are in:  byheart bounds {flags}", style="dim")
-        if found.room is not None:
-            out.print(_room(found.room))
-            out.print(found.room.verdict, markup=False)
+        yield dim(f"Orders without constants are no sizes; they are in:  byheart bounds {flags}")
+        if sizing.room is not None:
+            yield _room_table(sizing.room)
+            yield sizing.room.verdict
         if self.plot is not None:
-            out.print(f"drew {self.plot}", style="dim", markup=False)
+            yield dim(f"drew {self.plot}")
 
 
-def _about(data: "Data") -> Any:
-    """Questions, window, entropies."""
-    estimate = "" if data.looked_at is None else f"; estimates, from {number(data.looked_at)} bytes of it"
-    what = "a next-token task" if data.bytes is None else f"{number(data.bytes)} bytes"
-    what = what if data.facts is None else f"{number(data.facts)} of them"
-    rows = table(f"{data.name}: {what}{estimate}", "", ">", ">a question")
-    size, about = data.size, "" if data.looked_at is None else "about "
-    rows.add_row("places that ask a question", number(data.places), "")
-    rows.add_row("questions: distinct contexts, each with its answer", about + number(size.examples), "")
-    least = "at least " if data.looked_at is not None else ""
-    rows.add_row("window: tokens that tell every context apart", least + number(size.length), "")
-    rows.add_row("different tokens; answers", f"{number(size.vocab)}; {number(size.labels)}", "")
-    of = "the texts" if data.bytes is not None else "the answers" if data.facts is None else "the completions"
+def _data_table(data: "Data") -> Table:
+    """Show questions, window and entropies."""
+    is_sample = data.looked_at is not None
+    estimate = f"; estimates, from {number(data.looked_at)} bytes of it" if is_sample else ""
+    extent = "a next-token task" if data.bytes is None else f"{number(data.bytes)} bytes"
+    extent = extent if data.facts is None else f"{number(data.facts)} of them"
+    size = data.size
+    rows: list[tuple[Cell, Cell, Cell]] = [
+        ("places that ask a question", data.places, ""),
+        ("questions: distinct contexts, each with its answer", "about " * is_sample + number(size.examples), ""),
+        ("window: tokens that tell every context apart", "at least " * is_sample + number(size.length), ""),
+        ("different tokens; answers", f"{number(size.vocab)}; {number(size.labels)}", ""),
+    ]
+    text = "the texts" if data.bytes is not None else "the answers" if data.facts is None else "the completions"
     for entropy in data.entropies:
-        name = f"bits of {of} after {entropy.name}" if entropy.compressor else f"bits of the answers, {entropy.name}"
-        rows.add_row(name, number(round(entropy.bits)), f"{entropy.bits / size.examples:.2f}")
-    return rows
+        name = f"bits of {text} after {entropy.name}" if entropy.compressor else f"bits of the answers, {entropy.name}"
+        rows.append((name, round(entropy.bits), f"{entropy.bits / size.examples:.2f}"))
+    return Table(f"{data.name}: {extent}{estimate}", ("", ">", ">per question"), rows)
 
 
-def _needs(title: str, needs: "list[Need]") -> Any:
-    """Numbers of one kind."""
-    ranges = any(need.low is not None for need in needs)
-    rows = table(title, "", "", ">parameters", *((">from", ">to") if ranges else ()), ">bytes", "source")
+def _needs_table(title: str, needs: "list[Need]") -> Table:
+    """Show the numbers of one kind."""
+    has_ranges = any(need.low is not None for need in needs)
+    rows = []
     for need in needs:
-        numbers = (need.parameters, *((need.low, need.high) if ranges else ()), need.bytes)
-        cells = ["" if value is None else number(value) for value in numbers]
-        rows.add_row(need.what, need.says, *cells, need.reason or need.source)
-    return rows
+        numbers = (need.parameters, *((need.low, need.high) if has_ranges else ()), need.bytes)
+        cells = ["" if value is None else value for value in numbers]
+        rows.append((need.what, need.says, *cells, need.reason or need.source))
+    return Table(title, ("", "", ">parameters", *((">from", ">to") if has_ranges else ()), ">bytes", "source"), rows)
 
 
-def _room(room: "Room") -> Any:
-    """The share of the model that the data take: a column for each kind of number."""
+def _room_table(room: "Room") -> Table:
+    """Show the share of the model that the data take, with a column for each kind of number."""
     from byheart.sizing.room import percent
 
     assumed = " (assumed; --bits B says otherwise)" if room.assumed else ""
+    rows = []
+    for share in room.held:
+        cells = dict.fromkeys(_TITLES, "") | {share.kind: percent(share.share)}
+        ends = ("" if end is None else percent(end) for end in (share.low, share.high))
+        rows.append((share.what, *cells.values(), *ends, share.source))
     title = f"{room.name}, {room.bits} bits each{assumed}: how much of it the data take"
-    rows = table(title, "", ">proved", ">fitted", ">measured", ">from", ">to", "source")
-    for held in room.held:
-        cells = dict.fromkeys(_TITLES, "") | {held.kind: percent(held.share)}
-        ends = ("" if share is None else percent(share) for share in (held.low, held.high))
-        rows.add_row(held.what, *cells.values(), *ends, held.source)
-    return rows
+    return Table(title, ("", ">proved", ">fitted", ">measured", ">from", ">to", "source"), rows)

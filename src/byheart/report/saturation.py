@@ -106,8 +106,8 @@ def saturation_of(network: Network, inputs: Inputs, *, threshold: float = THRESH
     each = max(1, MAX_ENTRIES // (sequences.shape[1] * max(H, d) + H * d))
     for start in range(0, len(sequences), each):
         chosen = slice(start, start + each)
-        vectors, asked = embedded(network, (sequences[chosen], None if queries is None else queries[chosen]))
-        weights = attention(network, vectors, asked)
+        vectors, queried = embedded(network, (sequences[chosen], None if queries is None else queries[chosen]))
+        weights = attention(network, vectors, queried)
         largest[:, chosen], token[:, chosen] = weights.max(axis=2).T, weights.argmax(axis=2).T
     return Saturation(largest, token, sequences.shape[1], threshold)
 

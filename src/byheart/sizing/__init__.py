@@ -1,8 +1,8 @@
-"""How large must it be? Data in, parameters and bytes to hold them out; and whether a model at hand has room.
+"""How large a model must be to memorize data, and whether a model at hand has room.
 
-The way of the data: :mod:`.data` reads and measures, :mod:`.needs` says what holds it, :mod:`.room` holds that against
-a model, :mod:`.picture` draws. Every number is of one of the four kinds of :mod:`byheart.bounds.bound`, and says where
-it comes from.
+:mod:`.data` reads and measures the data, :mod:`.needs` lists the parameters and bytes that hold them, :mod:`.room`
+compares these with a model, and :mod:`.picture` draws. Every number has one of the four kinds of
+:mod:`byheart.bounds.bound`, and a source.
 """
 
 from byheart.sizing.size import Sizing, size

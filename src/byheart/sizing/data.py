@@ -1,8 +1,8 @@
-"""What is to be memorized, read and measured: questions, window, entropies.
+"""Read the data that are to be memorized, and measure them: questions, window, entropies.
 
-Texts of more bytes than are to be looked at are sampled: pieces of 64 KiB, evenly spaced over all of them, are put
-together to one text. What is found there is multiplied by how much more there is, and is an estimate; of the window it
-is what the sample needs, and the whole may need more.
+Long texts are sampled: pieces of 64 KiB, evenly spaced over all texts, are joined to one text. Its numbers, multiplied
+by the ratio of the sizes, are estimates for all texts. The window is that of the sample; all texts may need a larger
+one.
 """
 
 from bisect import bisect_right
@@ -26,120 +26,121 @@ from byheart.tasks.task_files import TASK_READERS
 from byheart.tasks.texts import list_files
 from byheart.tasks.tokenizers import Bytes
 
-MOST = 4
-"""MiB of text that are looked at, if nobody says how many: some ten seconds."""
+SAMPLE_MIB = 4
+"""Default size of the sample, in MiB of text: some ten seconds."""
 PIECE = 1 << 16
-TAKES = 80
-"""Bytes of memory for every byte that is looked at (measured at 16 MiB)."""
+"""Bytes per piece of the sample."""
+MEMORY_PER_BYTE = 80
+"""Bytes of memory per byte of text (measured at 16 MiB)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What was given, measured."""
+    """Measured data."""
 
     name: str
     contexts: Contexts
-    """Of all, or of the sample."""
+    """The questions of all data, or of the sample."""
     entropies: tuple[Entropy, ...]
-    """Bits of all; of the whole where there is a sample, too."""
+    """Bits of all data; estimates if there is a sample."""
     places: int
-    """How many places of the texts, or examples of the task, ask a question."""
+    """Number of places in the texts, or examples of the task, that ask a question."""
     bytes: int | None = None
-    """Of the texts; None: it is a task, or facts."""
+    """Bytes of the texts; None for a task and for facts."""
     looked_at: int | None = None
-    """Bytes of the sample; None: all of it."""
+    """Bytes of the sample; None if there is none."""
     facts: int | None = None
-    """How many; None: these are no facts."""
+    """Number of facts; None for other data."""
 
     @property
     def times(self) -> float:
-        """How many times as much there is as was looked at."""
+        """Size of all data divided by the size of the sample."""
         return 1.0 if self.looked_at is None or self.bytes is None else self.bytes / self.looked_at
 
     @property
     def size(self) -> Size:
         """N distinct questions, the window, C and ω."""
-        found = self.contexts.size
-        return Size(round(self.times * found.examples), found.length, found.labels, found.vocab)
+        size = self.contexts.size
+        return Size(round(self.times * size.examples), size.length, size.labels, size.vocab)
 
     @property
     def occurrences(self) -> list[int]:
-        """How often each answer is asked for, N times in all."""
+        """Number of questions per answer, N in total."""
         _, counts = np.unique(self.contexts.labels, return_counts=True)
         return [round(self.times * count) for count in counts.tolist()]
 
     @property
     def bits(self) -> float:
-        """Of the answers, by order 0: what they take if contexts tell nothing about them."""
+        """Bits of the answers, by order 0: their size if contexts say nothing about them."""
         return self.entropies[0].bits
 
     @property
     def fewest(self) -> Entropy:
-        """The fewest bits that something holds it in: the best compressor's, or those of order 0."""
+        """The fewest bits that hold the data: those of the best compressor, or of order 0."""
         return min((self.entropies[0], *(e for e in self.entropies if e.compressor)), key=lambda entropy: entropy.bits)
 
 
-def read(given: QuestionsLike, most: int) -> Data:
-    """Read and measure what was given; of texts at most this many bytes are looked at."""
-    paths = _paths(given)
+def read(source: QuestionsLike, sample: int) -> Data:
+    """Read and measure data. If texts have more than ``sample`` bytes, a sample of that size is read."""
+    paths = _paths(source)
     if paths is None:
-        return _measured(given, most)
+        return _measure(source, sample)
     if any(path.suffix in TASK_READERS for path in paths):
         if len(paths) > 1:
             raise BadInput(f"{len(paths)} files, a task among them; expected texts, or one task")
-        return _measured(paths[0], most)
+        return _measure(paths[0], sample)
     files = list_files(paths)
     sizes = [file.stat().st_size if file.is_file() else 0 for file in files]
-    if not all(sizes) or sum(sizes) <= most:  # reading says what is wrong with a file that holds nothing
-        return _measured([files[sizes.index(0)]] if not all(sizes) else files, most)
-    return _sampled(files, sizes, most)
+    if not all(sizes) or sum(sizes) <= sample:  # reading an empty file raises the error that describes it
+        return _measure([files[sizes.index(0)]] if not all(sizes) else files, sample)
+    return _measure_sample(files, sizes, sample)
 
 
-def _paths(given: object) -> list[Path] | None:
-    """The paths that were given; None if it is something else."""
-    if isinstance(given, Path):
-        return [given]
-    is_paths = isinstance(given, list | tuple) and given and all(isinstance(path, Path) for path in given)
-    return list(given) if is_paths else None  # type: ignore[call-overload]
+def _paths(source: object) -> list[Path] | None:
+    """Return the paths if the source is a path or several; None if it is something else."""
+    if isinstance(source, Path):
+        return [source]
+    is_paths = isinstance(source, list | tuple) and source and all(isinstance(path, Path) for path in source)
+    return list(source) if is_paths else None  # type: ignore[call-overload]
 
 
-def _measured(given: QuestionsLike, most: int) -> Data:
-    """All of it."""
-    questions = read_questions(given)
+def _measure(source: QuestionsLike, max_bytes: int) -> Data:
+    """Measure all data; raise BadInput for texts of more than ``max_bytes``."""
+    questions = read_questions(source)
     if isinstance(questions, Questions):
         contexts = as_contexts(questions)
-        name = str(given) if isinstance(given, Path) else f"{questions.kind} task"
+        name = str(source) if isinstance(source, Path) else f"{questions.kind} task"
         entropies = _entropies(contexts, as_bytes(contexts.labels))
         return Data(name, contexts, entropies, contexts.stands_for)
     if isinstance(questions, Facts):
-        return _facts(questions)
+        return _measure_facts(questions)
     total = sum(map(len, questions.values()))
-    if total > most:
-        raise BadInput(f"a text of {total:,} bytes; expected at most {most:,}, or a file, which can be sampled")
-    check_memory(TAKES * total, f"{total:,} bytes of text")
+    if total > max_bytes:
+        raise BadInput(f"a text of {total:,} bytes; expected at most {max_bytes:,}, or a file, which can be sampled")
+    check_memory(MEMORY_PER_BYTE * total, f"{total:,} bytes of text")
     contexts = as_contexts(questions, tokenizer=Bytes())
     entropies = _entropies(contexts, b"".join(questions.values()))
-    return Data(_called(questions), contexts, entropies, total, total)
+    return Data(_text_name(questions), contexts, entropies, total, total)
 
 
-def _facts(facts: Facts) -> Data:
-    """All of them: what is to be memorized are their completions, and that they end."""
-    check_memory(TAKES * facts.asked, f"{len(facts):,} facts")
+def _measure_facts(facts: Facts) -> Data:
+    """Measure facts: their completions, and that each ends, have to be memorized."""
+    check_memory(MEMORY_PER_BYTE * facts.asked, f"{len(facts):,} facts")
     contexts = as_contexts(facts, tokenizer=None if facts.are_ids else Bytes())
-    said = (fact.completion if isinstance(fact.completion, bytes) else b"" for fact in facts)
-    entropies = _entropies(contexts, as_bytes(contexts.labels) if facts.are_ids else b"\n".join(said))
+    completions = (fact.completion if isinstance(fact.completion, bytes) else b"" for fact in facts)
+    entropies = _entropies(contexts, as_bytes(contexts.labels) if facts.are_ids else b"\n".join(completions))
     return Data("facts", contexts, entropies, contexts.stands_for, facts=len(facts))
 
 
-def _called(texts: Mapping[str, bytes]) -> str:
+def _text_name(texts: Mapping[str, bytes]) -> str:
     return next(iter(texts)) if len(texts) == 1 else f"{len(texts):,} texts"
 
 
-def _sampled(files: Sequence[Path], sizes: Sequence[int], most: int) -> Data:
-    """What pieces of the files say of all."""
-    check_memory(TAKES * most, f"{most:,} bytes of text")
+def _measure_sample(files: Sequence[Path], sizes: Sequence[int], sample: int) -> Data:
+    """Estimate the numbers of all files from pieces of them."""
+    check_memory(MEMORY_PER_BYTE * sample, f"{sample:,} bytes of text")
     ends = [0, *accumulate(sizes)]
-    text = b"".join(bytes(read_part(files[file], start, size)) for file, start, size in _pieces(ends, most))
+    text = b"".join(bytes(read_part(files[file], start, size)) for file, start, size in _pieces(ends, sample))
     contexts = as_contexts({"sample": text}, tokenizer=Bytes())
     times = ends[-1] / len(text)
     scaled = (Entropy(e.name, times * e.bits, e.compressor) for e in _entropies(contexts, text))
@@ -147,14 +148,14 @@ def _sampled(files: Sequence[Path], sizes: Sequence[int], most: int) -> Data:
     return Data(name, contexts, tuple(scaled), ends[-1], ends[-1], len(text))
 
 
-def _pieces(ends: Sequence[int], most: int) -> Iterator[tuple[int, int, int]]:
-    """(file, start, size) of this many bytes, in pieces evenly spaced over files that end there, put together.
+def _pieces(ends: Sequence[int], total: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (file, start, size) for pieces of ``total`` bytes, evenly spaced over files that end at ``ends``.
 
-    >>> list(_pieces([0, 3, 10], most=4))
+    >>> list(_pieces([0, 3, 10], total=4))
     [(0, 0, 3), (1, 0, 1)]
     """
-    size = min(PIECE, most)
-    count = most // size
+    size = min(PIECE, total)
+    count = total // size
     for number in range(count):
         begin = number * (ends[-1] - size) // max(1, count - 1)
         file = bisect_right(ends, begin) - 1

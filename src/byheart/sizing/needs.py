@@ -1,13 +1,13 @@
-"""What holds it: parameters and bytes, each number of one kind, with where it comes from.
+"""Parameters and bytes that hold the data; each number has one kind and a source.
 
-- *Proved*: by counting, no shape of fewer parameters of b bits holds every dataset of this size, whatever its answers,
-  or all orders of these very answers. Of one dataset alone nothing is proved: lzma's output is shorter. And enough are
-  those of the smallest construction whose plan is proved for every task of the size.
-- *Fitted*: compiled networks. Their shape is planned as ``byheart compile`` plans it, at the load that could be solved
-  so far. Solving may need a larger table: ``high`` is the most that it grew to. A stock model's may grow too. The same
-  kind are constructions whose plan is expected, not proved.
-- *Measured*: what trained networks held of random labels or of facts. A text is not random: it is held between as few
-  bits as the best compressor needs, and those of order 0. So is the interval, with the interval of the rate.
+- *Proved*, needed: by counting, no shape of fewer parameters of b bits holds every dataset of this size, whatever its
+  answers, or all orders of these answers. For a single dataset nothing is proved: lzma's output is shorter.
+- *Proved*, enough: the parameters of the smallest construction whose plan is proved for every task of the size.
+- *Fitted*: compiled networks, whose shape is planned as ``byheart compile`` plans it, at the load that could be solved
+  so far. Solving may need a larger table: ``high`` is the largest that a table has grown to. Stock models may grow too.
+  Constructions whose plan is expected, not proved, are of this kind.
+- *Measured*: random labels or facts that trained networks held. A text is not random: the bits to hold lie between
+  those of the best compressor and those of order 0. The interval covers both, and the interval of the rate.
 - *Order only*: no sizes. ``byheart bounds`` has them.
 """
 
@@ -30,18 +30,18 @@ from byheart.sizing.data import Data
 from byheart.tasks.entropies import log2_arrangements
 
 STORED = 32
-"""Bits of a parameter of a compiled network, and of a trained one if nobody says anything else."""
+"""Bits per parameter of a compiled network, and the default for a trained one."""
 GROWN = 1.14
-"""Of 60 networks that were compiled (10 to 20,000 questions, random labels and text, two seeds) 53 had as many
-parameters as planned, and none more than so many times as many."""
+"""Largest ratio of compiled to planned parameters, measured on 60 networks (10 to 20,000 questions, random labels and
+text, two seeds). 53 of them had exactly the planned number."""
 TRIED = 6 * 10**7
-"""Questions of a compiled network up to which plans were held against what was built."""
+"""Largest number of questions for which plans were compared with compiled networks."""
 _ARCHITECTURES = {"uniform": "Llama", "experts": "Qwen2-MoE"}
 
 
 @dataclass(frozen=True)
 class Need:
-    """Parameters that are needed, or that are enough; None and a reason where there is no number."""
+    """Parameters that are needed, or that are enough; None and a reason if there is no number."""
 
     what: str
     kind: Kind
@@ -49,20 +49,20 @@ class Need:
     parameters: int | None
     source: str
     bits: int | None = None
-    """b, of one parameter; None: as many as it takes."""
+    """b, bits per parameter; None: as many as needed."""
     low: int | None = None
     high: int | None = None
     reason: str = ""
 
     @property
     def bytes(self) -> int | None:
-        """Of all parameters."""
+        """Bytes of all parameters."""
         return None if self.parameters is None or self.bits is None else math.ceil(self.parameters * self.bits / 8)
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Bits that a trained parameter held, with an interval where one was measured."""
+    """Bits per parameter that a trained network held, with an interval if one was measured."""
 
     name: str
     bits: float
@@ -77,33 +77,33 @@ RATES = (
     Rate("our lab, largest", 3.77, "random labels, a GPT of 37,855 parameters, best of 6 runs: benchmarks/baseline.py"),
     Rate("our lab, ladder", 3.06, "random labels, GPTs of 79,743 parameters: byheart lab capacity", 2.98, 3.14),
 )
-"""What was published, and what our lab measured."""
+"""Published rates, and the rates that our lab measured."""
 
 
 def needs(data: Data, bits: Sequence[int], stored: int = STORED) -> list[Need]:
-    """Everything that is known: counting at each of ``bits``; trained parameters are ``stored`` in so many."""
+    """Return all known numbers, counting at each of ``bits``. Trained parameters take ``stored`` bits each."""
     return [*_counted(data, bits), *_exact(data), _rectangular(data), *_stock(data), *_trained(data, stored)]
 
 
 def _counted(data: Data, bits: Sequence[int]) -> Iterator[Need]:
-    """The pigeonhole, of two sets of datasets."""
+    """Apply the pigeonhole principle to two sets of datasets."""
     N, C = data.size.examples, data.size.labels
     every = f"pigeonhole: C^N labellings, N = {N:,}, C = {C:,}"
     these = "pigeonhole: N! / ∏ n_c! orders of these answers"
     for b in bits:
         labellings = math.ceil(bits_needed(N, C) / b)
-        yield Need(f"every labelling, {b} bits a parameter", "proved", "needed", labellings, every, b)
+        yield Need(f"every labelling, {b} bits per parameter", "proved", "needed", labellings, every, b)
     for b in bits:
         orders = math.ceil(log2_arrangements(data.occurrences) / b)
-        yield Need(f"these answers in any order, {b} bits a parameter", "proved", "needed", orders, these, b)
+        yield Need(f"these answers in any order, {b} bits per parameter", "proved", "needed", orders, these, b)
 
 
 def _exact(data: Data) -> Iterator[Need]:
-    """The smallest construction whose plan is proved, and the smallest of all if it is another."""
-    found = data.size
-    vocab = found.vocab + (data.bytes is not None)  # what is missing before a text is a token of its own
+    """Yield the smallest construction whose plan is proved, and the smallest of all if it is another."""
+    N, n, C = data.size.examples, data.size.length, data.size.labels
+    vocab = data.size.vocab + (data.bytes is not None)  # one more token stands for those missing before a text
     try:
-        size = check_size(Size(found.examples, found.length, found.labels, vocab))
+        size = check_size(Size(N, n, C, vocab))
     except BadInput as error:
         yield Need("exact", "proved", "enough", None, "byheart build", reason=str(error))
         return
@@ -123,10 +123,10 @@ def _construction(row: PlannedSize, kind: Kind) -> Need:
 
 
 def _rectangular(data: Data) -> Need:
-    """The smaller of the two ways to fill words."""
+    """Return the smaller of the two ways to fill words."""
     from byheart.compiler.rectangular.attempt import planned_spec
 
-    what, found, reason = "compiled, rectangular", dict[int, int](), ""
+    name, counts, reason = "compiled, rectangular", dict[int, int](), ""
     for words in (24, 31):
         try:
             check_ids(data.contexts)
@@ -134,21 +134,21 @@ def _rectangular(data: Data) -> Need:
         except BadInput as error:
             reason = str(error)
             continue
-        found[words] = sum(math.prod(shape) for shape in spec.shapes().values())
-    if not found:
-        return Need(what, "fitted", "enough", None, "byheart compile", reason=reason)
-    words = min(found, key=lambda words: found[words])
+        counts[words] = sum(math.prod(shape) for shape in spec.shapes().values())
+    if not counts:
+        return Need(name, "fitted", "enough", None, "byheart compile", reason=reason)
+    words = min(counts, key=lambda words: counts[words])
     source = f"plan of byheart compile --words {words}"
     if data.size.examples > TRIED:
         memory, asked = (size / 2**30 for size in (memory_for(data.size.examples), ASKED * data.size.examples))
-        takes = f"{memory:,.0f} GiB of memory, and {asked:,.0f} GiB there or on the disk"
-        source += f"; never tried with so many questions, compiling would take about {takes}"
-    most = math.ceil(GROWN * found[words])
-    return Need(what, "fitted", "enough", found[words], source, STORED, found[words], most)
+        estimate = f"{memory:,.0f} GiB of memory, and {asked:,.0f} GiB there or on the disk"
+        source += f"; never tried with that many questions, compiling would take about {estimate}"
+    largest = math.ceil(GROWN * counts[words])
+    return Need(name, "fitted", "enough", counts[words], source, STORED, counts[words], largest)
 
 
 def _stock(data: Data) -> Iterator[Need]:
-    """Every layout that is a stock model."""
+    """Yield every layout that is a stock model."""
     from byheart.compiler.stock.recipe import ARCHITECTURES, planned_parameters
 
     for name, architecture in ARCHITECTURES.items():
@@ -167,9 +167,9 @@ def _stock(data: Data) -> Iterator[Need]:
 def _trained(data: Data, stored: int) -> Iterator[Need]:
     for rate in RATES:
         low, high = rate.high or rate.bits, rate.low or rate.bits
-        told = f"{rate.bits:g}" + (f" ({rate.low:g} to {rate.high:g})" if rate.low else "")
+        bits = f"{rate.bits:g}" + (f" ({rate.low:g} to {rate.high:g})" if rate.low else "")
         yield Need(
-            f"trained, {told} bits a parameter",
+            f"trained, {bits} bits per parameter",
             "measured",
             "held",
             math.ceil(data.bits / rate.bits),

@@ -1,4 +1,4 @@
-"""The picture: parameters on one logarithmic axis, a row for every number, a mark for every kind."""
+"""Draw the sizes: parameters on one logarithmic axis, a row for every number, a mark for every kind."""
 
 import math
 from pathlib import Path
@@ -18,9 +18,9 @@ MARKS: dict[str, tuple[str, str, str]] = {
 """Marker, colour and name of each kind."""
 
 
-def draw_sizes(found: Sizing, path: Path) -> None:
-    """Every number with its mark and its interval; what is needed points to where networks can be."""
-    rows = [need for need in found.needs if need.parameters]
+def draw_sizes(sizing: Sizing, path: Path) -> None:
+    """Draw every number with its mark and its interval. A number that is needed has the sign ≥."""
+    rows = [need for need in sizing.needs if need.parameters]
     picture, (axes,) = canvas(path, width=8.8, height=1.5 + 0.34 * len(rows))
     for place, need in enumerate(reversed(rows)):
         _draw(axes, place, need)
@@ -28,12 +28,12 @@ def draw_sizes(found: Sizing, path: Path) -> None:
     axes.set(xscale="log", ylim=(-0.7, len(rows) - 0.3))
     low, high = axes.get_xlim()
     axes.set_xlim(low / 1.3, high * 4)  # for the numbers at the right of marks
-    if found.room is not None:
-        _line(axes, found.room, len(rows))
-    data, size = found.data, found.data.size
+    if sizing.room is not None:
+        _draw_model(axes, sizing.room, len(rows))
+    data, size = sizing.data, sizing.data.size
     about = "about " if data.looked_at is not None else ""
-    asked = f"{about}{size.examples:,} questions, window {size.length:,}"
-    axes.set_title(f"{_called(data.name)}: {asked}", loc="left", fontsize=10, color=INK)
+    extent = f"{about}{size.examples:,} questions, window {size.length:,}"
+    axes.set_title(f"{_label(data.name)}: {extent}", loc="left", fontsize=10, color=INK)
     axes.set_xlabel("parameters", color=INK)
     axes.grid(visible=False, axis="y")
     kinds = [kind for kind in MARKS if any(need.kind == kind for need in rows)]
@@ -55,18 +55,18 @@ def _draw(axes: Any, place: int, need: Need) -> None:
     axes.annotate(f"{sign}{need.parameters:,}", (right, place), color=colour, **after)
 
 
-def _line(axes: Any, room: Room, rows: int) -> None:
-    """The model at hand: a line, with its name above all rows, on the side that has room for it."""
+def _draw_model(axes: Any, room: Room, rows: int) -> None:
+    """Draw the model at hand as a line, with its name above all rows, on the side that has room for it."""
     low, high = axes.get_xlim()
     low, high = min(low, room.parameters / 3), max(high, 3 * room.parameters)
     axes.set(xlim=(low, high), ylim=(-0.7, rows + 0.6))
     axes.axvline(room.parameters, color=FAINT, linestyle="--", linewidth=1.3, zorder=0)
-    left = room.parameters > math.sqrt(low * high)
-    name = {"va": "center", "ha": "right" if left else "left", "fontsize": 8.5, "color": QUIET}
-    called = _called(room.name)
-    axes.text(room.parameters, rows, f"{called}  " if left else f"  {called}", **name)
+    is_left = room.parameters > math.sqrt(low * high)
+    style = {"va": "center", "ha": "right" if is_left else "left", "fontsize": 8.5, "color": QUIET}
+    label = _label(room.name)
+    axes.text(room.parameters, rows, f"{label}  " if is_left else f"  {label}", **style)
 
 
-def _called(name: str) -> str:
-    """A file's or folder's name as it is: matplotlib takes what stands between dollars for a formula."""
+def _label(name: str) -> str:
+    """Return the name of a file or folder. Dollars are escaped: matplotlib reads text between them as a formula."""
     return Path(name).name.replace("$", r"\$")

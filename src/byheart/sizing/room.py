@@ -1,4 +1,4 @@
-"""Has a model room for it? What its parameters hold, by each kind of number, beside what there is to hold."""
+"""Whether a model has room for the data, by each kind of number."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from byheart.sizing.needs import RATES, Need
 
 @dataclass(frozen=True)
 class ShareOfModel:
-    """The share of the model that the data take: above 1, they do not fit. ``low`` and ``high`` where it is a range."""
+    """The share of the model that the data take: above 1, they do not fit. A range has ``low`` and ``high``."""
 
     what: str
     kind: Kind
@@ -23,25 +23,25 @@ class ShareOfModel:
 
 @dataclass(frozen=True)
 class Room:
-    """A model at hand, and how much of it the data take."""
+    """A model at hand, and the share of it that the data take."""
 
     name: str
     parameters: int
     bits: int
-    """b, of one parameter."""
+    """b, bits per parameter."""
     held: tuple[ShareOfModel, ...]
     assumed: bool = False
-    """Whether nobody said b, neither config.json nor the caller."""
+    """True if neither config.json nor the caller states b."""
 
     @property
     def trained(self) -> tuple[float, float]:
-        """The least and the largest share at trained rates."""
+        """The smallest and the largest share at trained rates."""
         rows = [row for row in self.held if row.kind == "measured"]
         return min(row.low or row.share for row in rows), max(row.high or row.share for row in rows)
 
     @property
     def verdict(self) -> str:
-        """In words, at trained rates: what compilers and counting say stands in the table.
+        """A sentence about trained rates. Counting and compiled networks are in the table.
 
         >>> row = ShareOfModel("trained", "measured", 0.5, "", low=0.1, high=0.5)
         >>> Room("m", 1000, 32, (row,)).verdict
@@ -56,29 +56,29 @@ class Room:
         return f"It may be too small: the data take {taken} at trained rates."
 
 
-def room(data: Data, found: Sequence[Need], name: str, parameters: int, bits: int, *, assumed: bool = False) -> Room:
-    """The model ``name`` of so many parameters, of ``bits`` bits each."""
+def room(data: Data, needs: Sequence[Need], name: str, parameters: int, bits: int, *, assumed: bool = False) -> Room:
+    """Compare the data with the model ``name``, whose ``parameters`` have ``bits`` bits each."""
     N, C = data.size.examples, data.size.labels
     holds = f"at most {most(parameters, C, bits):,}" if C > 1 else "any number"
     every = f"it holds every labelling of {holds} questions"
     rows = [
-        ShareOfModel(f"counting, {bits} bits a parameter", "proved", bits_needed(N, C) / (parameters * bits), every)
+        ShareOfModel(f"counting, {bits} bits per parameter", "proved", bits_needed(N, C) / (parameters * bits), every)
     ]
     rows += [
         ShareOfModel(need.what, need.kind, need.parameters / parameters, need.source)
-        for need in found
+        for need in needs
         if need.kind == "fitted" and need.parameters is not None and need.bits is not None
     ]
     for rate in RATES:
         low, high = data.fewest.bits / (rate.high or rate.bits), data.bits / (rate.low or rate.bits)
         shares = (value / parameters for value in (low, high))
         share = data.bits / rate.bits / parameters
-        rows.append(ShareOfModel(f"trained, {rate.bits:g} bits a parameter", "measured", share, rate.name, *shares))
+        rows.append(ShareOfModel(f"trained, {rate.bits:g} bits per parameter", "measured", share, rate.name, *shares))
     return Room(name, parameters, bits, tuple(rows), assumed)
 
 
 def percent(share: float) -> str:
-    """A share for people.
+    """Format a share for people.
 
     >>> percent(0.4127), percent(0.00031), percent(12), percent(1e-9)
     ('41 %', '0.031 %', '1,200 %', 'under 0.001 %')

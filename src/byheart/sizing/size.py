@@ -1,4 +1,4 @@
-"""``byheart.size``: the one call."""
+"""``byheart.size``: how large a model must be, in one call."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -8,14 +8,15 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.networks.causal import read_model
-from byheart.sizing.data import MOST, Data, read
+from byheart.sizing.data import SAMPLE_MIB, Data, read
 from byheart.sizing.needs import STORED, Need, needs
 from byheart.sizing.room import Room, room
 from byheart.tasks.questions import QuestionsLike
 
 BITS = (16, 32)
-MOST_BITS = 1 << 10
-MOST_PARAMETERS = 10**18
+"""Bits per parameter for which counting is done by default."""
+MAX_BITS = 1 << 10
+MAX_PARAMETERS = 10**18
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,10 +28,10 @@ class Sizing:
     room: Room | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, for programs."""
+        """Return all numbers, for programs."""
         data = self.data
         size = data.size
-        told = {
+        values = {
             "data": data.name,
             "bytes": data.bytes,
             "facts": data.facts,
@@ -45,7 +46,7 @@ class Sizing:
             "needs": [asdict(need) | {"bytes": need.bytes} for need in self.needs],
         }
         room = None if self.room is None else asdict(self.room) | {"verdict": self.room.verdict}
-        return told | {"room": room}
+        return values | {"room": room}
 
     def __repr__(self) -> str:
         size = self.data.size
@@ -58,52 +59,52 @@ def size(
     model: Path | str | None = None,
     parameters: int | None = None,
     bits: Sequence[int] | None = None,
-    sample: int = MOST,
+    sample: int = SAMPLE_MIB,
 ) -> Sizing:
-    """How large must a model be to memorize ``data``, and has a model room for it?
+    """Find how large a model must be to memorize ``data``, and whether a model at hand has room.
 
-    ``data``: a task, a text or several by name, paths of texts, of folders of texts or of a task. ``model``: a folder
-    with a config.json, which alone is read; or just so many ``parameters``. ``bits``: of one parameter, for what
-    counting proves (None: 16 and 32, or the model's own). Of more than ``sample`` MiB in files, only so many are looked
-    at, and numbers are estimates.
+    ``data``: a task, a text or several by name, paths of texts, of folders of texts or of a task.
+    ``model`` is a folder, of which config.json alone is read. Alternatively, give its number of ``parameters``.
+    ``bits`` per parameter, for the numbers that counting proves (default: 16 and 32, and the model's own).
+    If files have more than ``sample`` MiB, a sample of that size is read, and the numbers are estimates.
 
-    >>> found = size("To be, or not to be, that is the question.", parameters=10_000)
-    >>> found
+    >>> sizing = size("To be, or not to be, that is the question.", parameters=10_000)
+    >>> sizing
     <Sizing: text, 42 questions of 8 tokens>
-    >>> {need.what: need.parameters for need in found.needs if need.kind == "fitted"}["compiled, rectangular"]
+    >>> {need.what: need.parameters for need in sizing.needs if need.kind == "fitted"}["compiled, rectangular"]
     2661
-    >>> found.room.verdict
+    >>> sizing.room.verdict
     'It has room: the data take 0.4 % to 0.75 % of its capacity at trained rates.'
     """
     name, count, stored = _model(model, parameters)
-    chosen = _bits(bits, stored)
+    counted = _bits(bits, stored)
     if type(sample) is not int or not 1 <= sample <= 1 << 20:
         raise BadInput(f"sample is {sample}; expected 1 to {1 << 20:,}, in MiB")
     measured = read(data, sample << 20)
-    told = chosen[0] if bits is not None and len(chosen) == 1 else None
-    one = stored or told or STORED
-    found = needs(measured, chosen, one)
+    stated = counted[0] if bits is not None and len(counted) == 1 else None
+    width = stored or stated or STORED
+    rows = needs(measured, counted, width)
     if count is None:
-        return Sizing(measured, tuple(found))
-    assumed = not (stored or told)
-    return Sizing(measured, tuple(found), room(measured, found, name, count, one, assumed=assumed))
+        return Sizing(measured, tuple(rows))
+    is_assumed = not (stored or stated)
+    return Sizing(measured, tuple(rows), room(measured, rows, name, count, width, assumed=is_assumed))
 
 
 def _model(model: Path | str | None, parameters: int | None) -> tuple[str, int | None, int | None]:
-    """What to call it, its parameters, and the bits of each, as far as they are known."""
+    """Return the model's name, its number of parameters, and the bits of each, as far as they are known."""
     if model is not None and parameters is not None:
         raise BadInput("model and parameters are both given; expected one of the two")
     if model is not None:
-        found = read_model(Path(model))
-        return f"{model} ({found.family}, {found.parameters:,} parameters)", found.parameters, found.bits
-    if parameters is not None and (type(parameters) is not int or not 1 <= parameters <= MOST_PARAMETERS):
+        config = read_model(Path(model))
+        return f"{model} ({config.family}, {config.parameters:,} parameters)", config.parameters, config.bits
+    if parameters is not None and (type(parameters) is not int or not 1 <= parameters <= MAX_PARAMETERS):
         raise BadInput(f"parameters is {shortened(parameters)}; expected a whole number from 1 to 10¹⁸")
     return f"a model of {parameters:,} parameters" if parameters else "", parameters, None
 
 
 def _bits(bits: Sequence[int] | None, stored: int | None) -> tuple[int, ...]:
-    chosen = tuple(sorted({*BITS, stored} - {None})) if bits is None else tuple(bits)  # type: ignore[type-var]
-    wrong = [b for b in chosen if type(b) is not int or not 1 <= b <= MOST_BITS]
-    if wrong or not chosen:
-        raise BadInput(f"bits is {list(chosen)}; expected whole numbers from 1 to {MOST_BITS:,}")
-    return chosen  # type: ignore[return-value]
+    values = tuple(sorted({*BITS, stored} - {None})) if bits is None else tuple(bits)  # type: ignore[type-var]
+    wrong = [b for b in values if type(b) is not int or not 1 <= b <= MAX_BITS]
+    if wrong or not values:
+        raise BadInput(f"bits is {list(values)}; expected whole numbers from 1 to {MAX_BITS:,}")
+    return values  # type: ignore[return-value]

@@ -88,13 +88,13 @@ def _built(name: str, task: NextToken) -> Built:
     return build(name, task)
 
 
-def _checked(name: str, labels: Labels, made: Built) -> Beside:
-    verdict = judge(made.network, made.questions if name == COMPILED else labels.task)
+def _checked(name: str, labels: Labels, outcome: Built) -> Beside:
+    verdict = judge(outcome.network, outcome.questions if name == COMPILED else labels.task)
     if not verdict.certified or verdict.checked != labels.examples:
         errors = f"{verdict.errors} errors in {verdict.checked} answers"
         raise BadInput(f"{name}: the network for N = {labels.examples} has {errors}; expected {labels.examples} right")
     bits = labels.examples * math.log2(labels.labels)
-    account = made.account
+    account = outcome.account
     return Beside(name, labels.examples, account.dense, bits / account.dense, account.max_bits)
 
 

@@ -64,12 +64,12 @@ def capacity_figure(rows: Rows, beside: Sequence[Beside] = ()) -> Figure:
 
 def tuning_figure(rows: Rows) -> Figure:
     """Declare what other learning rates and other numbers of steps bring: a curve for each size that tried them."""
-    found = tunings(rows)
-    by_setting = {name: [tuning for tuning in found if tuning.along == name] for name in ALONG}
+    tuned = tunings(rows)
+    by_setting = {name: [tuning for tuning in tuned if tuning.along == name] for name in ALONG}
     panels = [_tuning_panel(some) for some in by_setting.values() if some]
     if not panels:
         raise BadInput("no size was trained with three learning rates, or for three numbers of steps; expected one")
-    points = [point for tuning in found for point in tuning.points]
+    points = [point for tuning in tuned for point in tuning.points]
     return Figure(
         panels,
         columns=len(panels),

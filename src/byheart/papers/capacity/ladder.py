@@ -121,10 +121,10 @@ def experiment(scale: str) -> Experiment:
     beyond = ladder(TUNED, [3, 12], seeds=3, **PAPER).configs
     tuned = [rung for rung in rungs if rung.most_parameters in TUNED and rung.demand == 8]
     largest = [rung for rung in rungs if rung.most_parameters == SIZES[-1] and rung.demand == 8]
-    others = varied(tuned, rates=(1 / 2, 2, 4), times=(1 / 4, 1 / 2, 2)) + varied(
+    variations = varied(tuned, rates=(1 / 2, 2, 4), times=(1 / 4, 1 / 2, 2)) + varied(
         largest, rates=(1 / 4, 1 / 2), times=()
     )
-    return Experiment("capacity", scale, (*rungs, *beyond, *others), groups, work, prepare)
+    return Experiment("capacity", scale, (*rungs, *beyond, *variations), groups, work, prepare)
 
 
 def varied(rungs: Sequence[Rung], rates: Sequence[float], times: Sequence[float]) -> list[Rung]:
@@ -134,8 +134,8 @@ def varied(rungs: Sequence[Rung], rates: Sequence[float], times: Sequence[float]
     >>> [(rung.learning_rate, rung.steps) for rung in some]
     [(0.01, 100), (0.04, 100), (0.02, 300)]
     """
-    others = [replace(rung, learning_rate=rung.learning_rate * rate) for rate in rates for rung in rungs]
-    return others + [replace(rung, steps=round(rung.steps * time)) for time in times for rung in rungs]
+    variations = [replace(rung, learning_rate=rung.learning_rate * rate) for rate in rates for rung in rungs]
+    return variations + [replace(rung, steps=round(rung.steps * time)) for time in times for rung in rungs]
 
 
 def groups(rungs: Sequence[Rung]) -> list[list[Rung]]:

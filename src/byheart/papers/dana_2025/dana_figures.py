@@ -144,9 +144,9 @@ def _theory(rows: Rows, x: str, shade: str) -> list[Mark]:
     for column, style in (("lower_bound", PROVED), ("previous_bound", PROVED_BEFORE)):
         points = sorted({(row[x], row[column]) for row in rows if is_number(row.get(column))})
         marks.append(line(points, {**style, "color": shade}))
-    made = _certified(rows)
+    certified = _certified(rows)
     style = {**BUILT, "color": shade, "zorder": 4}
-    return [*marks, Curve([row[x] for row in made], [row["accuracy"] for row in made], style)]
+    return [*marks, Curve([row[x] for row in certified], [row["accuracy"] for row in certified], style)]
 
 
 def _published(points: Rows, x: str, shade: str) -> Curve:

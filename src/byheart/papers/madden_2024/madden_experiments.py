@@ -191,8 +191,8 @@ def work(
     data = [data_of(config.stories, texts) for config in configs]
     members = [member_of(config, its) for config, its in zip(configs, data, strict=True)]
     outcomes = train(members, device=device, report=report)
-    made = zip(configs, data, outcomes, strict=True)
-    return [metrics(model_of(config, its), its, outcome) for config, its, outcome in made]
+    triples = zip(configs, data, outcomes, strict=True)
+    return [metrics(model_of(config, its), its, outcome) for config, its, outcome in triples]
 
 
 def groups(configs: Sequence[MaddenConfig]) -> list[list[MaddenConfig]]:

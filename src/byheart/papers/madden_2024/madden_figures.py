@@ -152,12 +152,12 @@ def _all_sizes(settings: Settings) -> list[Width]:
 
 def _kinds_of_marks(some: Sequence[Width]) -> list[tuple[Style, list[tuple[float, float]], str]]:
     """Return the kinds of marks, where they stand, and their names in the legend."""
-    found = [width for width in some if width.least is not None]
+    enough = [width for width in some if width.least is not None]
     crossed = [(width.stories, width.crossing) for width in some if width.crossing is not None]
     missed = [width for width in some if width.least is None]
     beyond = ", ".join(dict.fromkeys(width.told for width in missed)).replace(">", "more than")
     return [
-        (LEAST, [(width.stories, width.least or 0) for width in found], "measured: least m of the grid"),
+        (LEAST, [(width.stories, width.least or 0) for width in enough], "measured: least m of the grid"),
         (CROSSING, list(crossed), "measured: where the excess crosses 1 % between two m"),
         (MISSED, [(width.stories, width.tried) for width in missed], f"measured: {beyond}"),
     ]
