@@ -182,7 +182,7 @@ def test_there_are_as_many_parts_as_are_asked_for(toy: Source) -> None:
 
 @pytest.mark.parametrize("number", [0, 3])
 def test_a_part_that_there_is_not_is_refused(number: int) -> None:
-    with pytest.raises(BadInput, match=f"part is {number}/2; expected K/M with K from 1 to M"):
+    with pytest.raises(BadInput, match=f"part is {number}/2"):
         Part(number, 2)
 
 

@@ -74,7 +74,7 @@ def test_points_that_determine_no_line_have_none(points: list[tuple[float, float
 def test_what_is_saturated_is_judged_by_means_not_by_runs() -> None:
     points = [(1, 0.85), (1, 0.93), (2, 0.88), (2, 0.94)]
     assert unsaturated(points) == points[:2]
-    assert unsaturated(points, most=0.95) == points
+    assert unsaturated(points, 0.95) == points
 
 
 def test_the_interval_of_r_squared_holds_it_as_often_as_it_says() -> None:

@@ -241,6 +241,6 @@ def test_the_runtime_environment_is_passed_on(cluster: Cluster, toy: Source) -> 
 
 def test_a_runtime_environment_that_cannot_be_had_ends_the_run(cluster: Cluster, toy: Source, tmp_path: Path) -> None:
     cluster.fate = lambda job: "RuntimeEnvSetupError"
-    with pytest.raises(BadInput, match="the runtime environment cannot be set up: as told"):
+    with pytest.raises(BadInput, match=r"runtime environment .*: as told"):
         sweep(toy, tmp_path)
     assert (len(cluster.begun), cluster.out) == (1, 0), "the others were taken back"

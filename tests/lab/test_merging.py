@@ -96,9 +96,7 @@ def test_a_metric_that_is_a_text_in_one_run_and_a_number_in_another_is_refused(
     first, second = machine("first", Part(1, 2)), machine("second", Part(2, 2))
     changed(first, 0, metrics={"more": "x"})
     changed(second, 0, metrics={"more": 1})
-    with pytest.raises(
-        BadInput, match=f"{first} and {second}: more is a text in one of them, and a number in the other"
-    ):
+    with pytest.raises(BadInput, match=f"{first} and {second}: more is a text"):
         merge([first, second], tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
 
@@ -162,9 +160,9 @@ def test_runs_of_different_things_are_refused(
 
 def test_one_run_and_a_place_that_is_taken_are_refused(machine: Machine, tmp_path: Path) -> None:
     first, second = machine("first", Part(1, 8)), machine("second", Part(2, 8))
-    with pytest.raises(BadInput, match="1 folders given; expected two or more runs"):
+    with pytest.raises(BadInput, match="1 folders"):
         merge([first], tmp_path / "merged")
     with pytest.raises(BadInput, match="is also what is read"):
         merge([first, second], first)
-    with pytest.raises(BadInput, match="exists; expected the name of a new folder"):
+    with pytest.raises(BadInput, match="expected the name of a new folder"):
         merge([first, second], tmp_path / "machine-first")

@@ -88,12 +88,12 @@ def _experiments() -> list[dict[str, Any]]:
     for name, make in EXPERIMENTS.items():
         configs = {scale: make(scale).configs for scale in SCALES}
         models: dict[str, int] = {scale: len(members) for scale, members in configs.items()}
-        there = results.presence(name)
-        shipped = {"shipped": there.models, "seeds": there.seeds, "seeds_planned": there.planned_seeds}
+        presence = results.presence(name)
+        shipped = {"shipped": presence.models, "seeds": presence.seeds, "seeds_planned": presence.planned_seeds}
         times = {column: seconds(name, scale, machine, configs[scale]) for column, (machine, scale) in TIMES.items()}
         values = {column: time.value if time else None for column, time in times.items()}
         estimated = [column for column, time in times.items() if time and time.estimated]
-        absent = list(there.absent)
+        absent = list(presence.absent)
         shares = {**models, **shipped, "absent": absent}
         experiments.append({"experiment": name, **shares, **values, "estimated": estimated})
     return experiments

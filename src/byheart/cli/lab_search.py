@@ -84,8 +84,8 @@ class SearchResult(TrainingResult):
 
     def as_json(self) -> dict[str, Any]:
         """Return the state of the run, and all rates that were tried."""
-        found = {"metric": self.command.metric, "tried": self.rates}
-        return {**state(self.run), "left": self.progress.left, **found}
+        rates = {"metric": self.command.metric, "tried": self.rates}
+        return {**state(self.run), "left": self.progress.left, **rates}
 
     def rows(self) -> Iterator[Block]:
         """Yield a table of the rates, and the progress of the run."""

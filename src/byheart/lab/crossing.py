@@ -145,9 +145,9 @@ def crossings(
         if any(name not in row for row in rows):
             raise BadInput(f"the table has no column {name!r} in every row; expected one of {', '.join(rows[0])}")
     for name, kinds in ((along, int | float), (metric, int | float | None)):
-        odd = next((row[name] for row in rows if not isinstance(row[name], kinds)), None)
-        if odd is not None:
-            raise BadInput(f"{name} is {odd!r} in a row; expected numbers")
+        invalid = next((row[name] for row in rows if not isinstance(row[name], kinds)), None)
+        if invalid is not None:
+            raise BadInput(f"{name} is {invalid!r} in a row; expected numbers")
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault(repr([row[name] for name in by]), []).append(row)
@@ -170,8 +170,8 @@ class _Table:
         if scale == "log" and min(probe.x for probe in probes) <= 0:
             raise BadInput(f"x is {min(probe.x for probe in probes)} somewhere; expected x > 0 on a logarithmic scale")
         self.sign, self.log = (-1.0 if rising else 1.0), scale == "log"
-        given = np.array([self.sign * (math.log(probe.x) if self.log else probe.x) for probe in probes])
-        self.x, places = np.unique(given, return_inverse=True)
+        positions = np.array([self.sign * (math.log(probe.x) if self.log else probe.x) for probe in probes])
+        self.x, places = np.unique(positions, return_inverse=True)
         self.k = np.bincount(places, [float(probe.successes) for probe in probes])
         self.n = np.bincount(places, [float(probe.tries) for probe in probes])
         self.share = float(self.k.sum() / self.n.sum())

@@ -18,14 +18,14 @@ class StackedExamples:
     """Examples of M members one below the other; examples that several members share are stored once."""
 
     def __init__(self, data: Sequence[Tensors], device: torch.device, dtype: torch.dtype) -> None:
-        keys = [tuple(sorted((name, id(tensor)) for name, tensor in own.items())) for own in data]
+        keys = [tuple(sorted((name, id(tensor)) for name, tensor in tensors.items())) for tensors in data]
         distinct = dict(zip(keys, data, strict=True))
-        counts = [len(own[ANSWERS]) for own in distinct.values()]
+        counts = [len(tensors[ANSWERS]) for tensors in distinct.values()]
         starts = dict(zip(distinct, np.cumsum([0, *counts[:-1]]).tolist(), strict=True))
         self.starts = torch.tensor([starts[key] for key in keys], device=device)
-        self.counts = torch.tensor([len(own[ANSWERS]) for own in data], device=device)
+        self.counts = torch.tensor([len(tensors[ANSWERS]) for tensors in data], device=device)
         self.tensors = {
-            name: torch.cat([placed(own[name], device, dtype) for own in distinct.values()]) for name in data[0]
+            name: torch.cat([placed(tensors[name], device, dtype) for tensors in distinct.values()]) for name in data[0]
         }
 
     def keep(self, index: torch.Tensor) -> None:

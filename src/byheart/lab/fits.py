@@ -148,8 +148,8 @@ def fit(
     if family not in FAMILIES:
         raise BadInput(f"family is {family!r}; expected one of {', '.join(FAMILIES)}")
     try:
-        if len(np.unique(xs)) == len(xs) == (wanted := len(NAMES[family])):
-            raise _NoFit(f"{wanted} points for {wanted} parameters; expected more points, or there is no interval")
+        if len(np.unique(xs)) == len(xs) == (needed := len(NAMES[family])):
+            raise _NoFit(f"{needed} points for {needed} parameters; expected more points, or there is no interval")
         values = _solve(family, xs, ys)
         J, lengths = _normed(_jacobian(family, values, xs))
     except _NoFit as reason:
@@ -226,12 +226,12 @@ def compare(
 
 def _solve(family: Family, xs: Floats, ys: Floats) -> Floats:
     """Return the parameters. Raise _NoFit if the points do not determine them."""
-    wanted, have = len(NAMES[family]), len(np.unique(xs))
-    if have < wanted:
-        raise _NoFit(f"{have} different x; expected at least {wanted}, one per parameter")
+    needed, distinct = len(NAMES[family]), len(np.unique(xs))
+    if distinct < needed:
+        raise _NoFit(f"{distinct} different x; expected at least {needed}, one per parameter")
     if family.startswith("power"):
         return _power(xs, ys, offset=family == "power+offset")
-    design, lengths = _normed(xs[:, None] ** np.arange(wanted))
+    design, lengths = _normed(xs[:, None] ** np.arange(needed))
     return np.asarray(np.linalg.lstsq(design, ys)[0] / lengths, np.float64)
 
 

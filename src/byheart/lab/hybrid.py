@@ -54,22 +54,22 @@ class SoftmaxModel:
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """Return the network's outputs [M, B, C]."""
-        vectors, asked = self._embedded(weights, batch)
-        directions = torch.einsum("mbhk,mhdk->mbhd", self._queries(weights, asked), weights["W_K"])
+        vectors, stream = self._embedded(weights, batch)
+        directions = torch.einsum("mbhk,mhdk->mbhd", self._queries(weights, stream), weights["W_K"])
         shared = vectors.dim() == 3
         scores = torch.einsum("mbhd,mnd->mbhn" if shared else "mbhd,mbnd->mbhn", directions, vectors)
         averages = torch.einsum("mbhn,mnd->mbhd" if shared else "mbhn,mbnd->mbhd", scores.softmax(dim=-1), vectors)
         values = torch.einsum("mbhd,mhdv->mbhv", averages, weights["W_V"])
         z = torch.einsum("mbhv,mhvk->mbk", values, weights["W_O"])
         if self.skip:
-            z = z + asked
+            z = z + stream
         if "W_in" in weights:
             z = torch.baddbmm(weights["b_in"][:, None], z, weights["W_in"]).tanh()
         return z @ weights["W_U"] if "W_U" in weights else z
 
     @staticmethod
-    def _queries(weights: Tensors, asked: torch.Tensor) -> torch.Tensor:
-        return torch.einsum("mbd,mhdk->mbhk", asked, weights["W_Q"])
+    def _queries(weights: Tensors, stream: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("mbd,mhdk->mbhk", stream, weights["W_Q"])
 
     @staticmethod
     def _embedded(weights: Tensors, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
@@ -119,10 +119,10 @@ def member_from(
 def _shapes(network: SoftmaxNetwork, widths: tuple[int, int] | None) -> Shapes:
     shapes = {name: tensor.shape for name, tensor in network.by_name().items()}
     H, d, d_v = shapes["W_V"]
-    own = shapes["W_O"][2]
-    d_v, k = widths or (d_v, own)
-    if k != own and (network.skip or network.W_U is None):
-        raise BadInput(f"k is {k}; expected {own}: the network's skip connection or its outputs have it")
+    width = shapes["W_O"][2]
+    d_v, k = widths or (d_v, width)
+    if k != width and (network.skip or network.W_U is None):
+        raise BadInput(f"k is {k}; expected {width}: the network's skip connection or its outputs have it")
     shapes |= {"W_V": (H, d, d_v), "W_O": (H, d_v, k)}
     if "W_in" in shapes:
         shapes["W_in"] = (k, shapes["W_in"][1])

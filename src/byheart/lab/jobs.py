@@ -269,12 +269,12 @@ def _find_begun(
     together and all of them are pending. A job without any pending config belongs to another part.
     """
     jobs, notes = checkpoints.jobs_in(keeping.folder)
-    left, begun = set(pending), list[JobKeys]()
+    remaining, begun = set(pending), list[JobKeys]()
     for job in jobs:
-        if left >= set(job) and _group(experiment, configs, job) == [job]:
+        if remaining >= set(job) and _group(experiment, configs, job) == [job]:
             begun.append(job)
-            left -= set(job)
-        elif left & set(job):
+            remaining -= set(job)
+        elif remaining & set(job):
             names = " and ".join(path.name for path in checkpoints.files_in(keeping.folder, job))
             notes.append(f"{keeping.folder / names}: not used, its models are in other jobs now, which begin anew")
     return begun, notes

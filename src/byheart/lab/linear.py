@@ -48,8 +48,8 @@ class FittedLine:
     lack_of_fit: float | None
 
 
-def unsaturated(points: Points, most: float = SATURATED) -> list[tuple[float, float]]:
-    """Return the points at those x at which the mean is below ``most``.
+def unsaturated(points: Points, limit: float = SATURATED) -> list[tuple[float, float]]:
+    """Return the points at those x at which the mean is below ``limit``.
 
     >>> unsaturated([(1, 0.5), (2, 0.95), (2, 0.8), (3, 1.0)])
     [(1, 0.5), (2, 0.95), (2, 0.8)]
@@ -57,7 +57,7 @@ def unsaturated(points: Points, most: float = SATURATED) -> list[tuple[float, fl
     values: dict[float, list[float]] = {}
     for x, y in points:
         values.setdefault(x, []).append(y)
-    return [(x, y) for x, y in points if sum(values[x]) / len(values[x]) < most]
+    return [(x, y) for x, y in points if sum(values[x]) / len(values[x]) < limit]
 
 
 def line(points: Points, level: float = LEVEL) -> FittedLine | None:
@@ -148,7 +148,7 @@ def flattening(points: Points, at: float) -> Flattening | None:
     variances, freedoms = zip(*((_variance(side), side.points - 2) for side in (before, beyond)), strict=True)
     total = sum(variances)
     # Welch and Satterthwaite: the degrees of freedom of a sum of two estimated variances.
-    degrees = total**2 / sum(each**2 / free for each, free in zip(variances, freedoms, strict=True))
+    degrees = total**2 / sum(variance**2 / free for variance, free in zip(variances, freedoms, strict=True))
     t = (before.slope.value - beyond.slope.value) / math.sqrt(total)
     return Flattening(at, before, beyond, float(2 * stdtr(degrees, -abs(t))))
 

@@ -19,14 +19,14 @@ def losses(outputs: torch.Tensor, answers: torch.Tensor, loss: Loss) -> torch.Te
     tensor([[1.3863, 1.3863]])
     """
     if loss == "mean-square":
-        each = (outputs - answers.reshape(outputs.shape)).square()
+        values = (outputs - answers.reshape(outputs.shape)).square()
     elif answers.is_floating_point():
-        each = -(outputs.log_softmax(dim=-1) * answers).sum(dim=-1)
+        values = -(outputs.log_softmax(dim=-1) * answers).sum(dim=-1)
     elif outputs.dim() == 3 and outputs.stride(-1) != 1:  # a transposed view, and a softmax would copy it
-        each = -outputs.mT.log_softmax(dim=1).gather(1, answers.unsqueeze(1)).squeeze(1)
+        values = -outputs.mT.log_softmax(dim=1).gather(1, answers.unsqueeze(1)).squeeze(1)
     else:
-        each = -outputs.log_softmax(dim=-1).gather(-1, answers.unsqueeze(-1)).squeeze(-1)
-    return each.flatten(2).mean(dim=2) if each.dim() > 2 else each
+        values = -outputs.log_softmax(dim=-1).gather(-1, answers.unsqueeze(-1)).squeeze(-1)
+    return values.flatten(2).mean(dim=2) if values.dim() > 2 else values
 
 
 def rights(outputs: torch.Tensor, answers: torch.Tensor, loss: Loss) -> torch.Tensor:
@@ -37,8 +37,8 @@ def rights(outputs: torch.Tensor, answers: torch.Tensor, loss: Loss) -> torch.Te
     """
     if loss == "mean-square":
         return outputs.new_full(outputs.shape[:2], torch.nan)
-    wanted = answers.argmax(dim=-1) if answers.is_floating_point() else answers
-    right = (outputs.argmax(dim=-1) == wanted).to(outputs.dtype)
+    labels = answers.argmax(dim=-1) if answers.is_floating_point() else answers
+    right = (outputs.argmax(dim=-1) == labels).to(outputs.dtype)
     return right.flatten(2).mean(dim=2) if right.dim() > 2 else right
 
 

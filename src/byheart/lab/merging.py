@@ -102,9 +102,9 @@ def _check_equal(first: tuple[Run, ResultRow], other: tuple[Run, ResultRow]) -> 
     if ours == theirs:
         return
     name = min(name for name, _ in ours.items() ^ theirs.items())
-    where = f"{first[0].folder} and {other[0].folder} disagree about {first[1].key} ({_words(first[1].config)})"
+    place = f"{first[0].folder} and {other[0].folder} disagree about {first[1].key} ({_words(first[1].config)})"
     values = f"{name} is {ours.get(name)!r} and {theirs.get(name)!r}"
-    raise BadInput(f"{where}: {values}; expected equal results: leave one of the runs out, or remove one of the rows")
+    raise BadInput(f"{place}: {values}; expected equal results: leave one of the runs out, or remove one of the rows")
 
 
 def _check_kinds(rows: Sequence[tuple[Run, ResultRow]]) -> None:

@@ -110,8 +110,8 @@ def _gpt(shape: SmallGPT, weights: Arrays) -> Translated:
     norms = {f"norm.{i}.{k}": f"blocks.{i}.norm_{k}" for i in range(shape.layers) for k in (1, 2)} | {
         "norm.last": "norm"
     }
-    for name, its in norms.items():
-        named |= {f"{name}.gain": weights[f"{its}.weight"], f"{name}.bias": weights[f"{its}.bias"]}
+    for name, stored_name in norms.items():
+        named |= {f"{name}.gain": weights[f"{stored_name}.weight"], f"{name}.bias": weights[f"{stored_name}.bias"]}
     for i in range(shape.layers):
         K, V = np.split(weights[f"blocks.{i}.W_KV.weight"], 2)
         named |= {f"attention.{i}.W_K": K, f"attention.{i}.W_V": V}

@@ -40,15 +40,15 @@ class StoredPage:
 
 def page_of(ledger: Ledger, begun: Sequence[BegunStack]) -> StoredPage:
     """Return the page of a ledger and of the stacks that have begun and are not over."""
-    points = [(loss, math.nan if right is None else right) for own in ledger.history for _, loss, right in own]
+    points = [(loss, math.nan if right is None else right) for history in ledger.history for _, loss, right in history]
     arrays = {
         "rights": np.array(ledger.rights, np.float64),
         "seconds": np.array(ledger.seconds, np.float64),
-        "evaluations": np.array([len(own) for own in ledger.history], np.int64),
+        "evaluations": np.array([len(history) for history in ledger.history], np.int64),
         "history": np.array(points, np.float64).reshape(-1, 2),
     }
     for index, stack in enumerate(begun):
-        arrays |= {f"stack.{index}.{which}": matrix.numpy() for which, matrix in enumerate(stack.matrices)}
+        arrays |= {f"stack.{index}.{number}": matrix.numpy() for number, matrix in enumerate(stack.matrices)}
     for place, weights in ledger.weights.items():
         arrays |= {f"member.{place}.{name}": tensor.numpy() for name, tensor in weights.items()}
     return StoredPage({"stacks": [{"places": stack.places, "step": stack.step} for stack in begun]}, arrays)
@@ -59,18 +59,18 @@ def read_page(page: StoredPage, ledger: Ledger, dtype: torch.dtype) -> list[Begu
 
     The caller checks that the members of a stack belong together and have as many weights as the page.
     """
-    left = dict(page.arrays)
-    _read_members(left, ledger)
-    begun = _read_stacks(page.about.get("stacks"), left, ledger, dtype)
-    _read_weights(left, ledger, dtype)
-    if left:
-        raise BadInput(f"it holds {min(left)!r}, which is not part of a checkpoint")
+    arrays = dict(page.arrays)
+    _read_members(arrays, ledger)
+    begun = _read_stacks(page.about.get("stacks"), arrays, ledger, dtype)
+    _read_weights(arrays, ledger, dtype)
+    if arrays:
+        raise BadInput(f"it holds {min(arrays)!r}, which is not part of a checkpoint")
     return begun
 
 
-def _take(left: dict[str, NDArray[Any]], name: str, dtype: str, shape: Sequence[int]) -> NDArray[Any]:
+def _take(arrays: dict[str, NDArray[Any]], name: str, dtype: str, shape: Sequence[int]) -> NDArray[Any]:
     """Remove and return an array of this shape; -1 stands for any size."""
-    array = left.pop(name, None)
+    array = arrays.pop(name, None)
     if array is None:
         raise BadInput(f"{name!r} is missing")
     fits = len(array.shape) == len(shape) and all(
@@ -81,14 +81,14 @@ def _take(left: dict[str, NDArray[Any]], name: str, dtype: str, shape: Sequence[
     return array
 
 
-def _read_members(left: dict[str, NDArray[Any]], ledger: Ledger) -> None:
+def _read_members(arrays: dict[str, NDArray[Any]], ledger: Ledger) -> None:
     members = len(ledger.members)
-    rights, seconds = (_take(left, name, "float64", [members]) for name in ("rights", "seconds"))
-    counts = _take(left, "evaluations", "int64", [members])
-    most = [evaluations(member.training, member.training.steps) for member in ledger.members]
-    if (counts < 0).any() or (counts > most).any():
+    rights, seconds = (_take(arrays, name, "float64", [members]) for name in ("rights", "seconds"))
+    counts = _take(arrays, "evaluations", "int64", [members])
+    limits = [evaluations(member.training, member.training.steps) for member in ledger.members]
+    if (counts < 0).any() or (counts > limits).any():
         raise BadInput("a model was evaluated more often than its training allows")
-    points = iter(_take(left, "history", "float64", [int(counts.sum()), 2]).tolist())
+    points = iter(_take(arrays, "history", "float64", [int(counts.sum()), 2]).tolist())
     batches = np.array([member.training.last_batches for member in ledger.members])
     if not ((rights >= 0) & (rights <= batches)).all() or not ((seconds >= 0) & (seconds < math.inf)).all():
         raise BadInput("rights or seconds are not numbers that training can give")
@@ -108,7 +108,9 @@ def _is_accuracy(right: float, training: Training) -> bool:
     return math.isnan(right) if training.loss == "mean-square" else 0 <= right <= 1
 
 
-def _read_stacks(stacks: object, left: dict[str, NDArray[Any]], ledger: Ledger, dtype: torch.dtype) -> list[BegunStack]:
+def _read_stacks(
+    stacks: object, arrays: dict[str, NDArray[Any]], ledger: Ledger, dtype: torch.dtype
+) -> list[BegunStack]:
     if not isinstance(stacks, list):
         raise BadInput("stacks are not a list")
     begun, free = list[BegunStack](), set(range(len(ledger.members)))
@@ -116,10 +118,11 @@ def _read_stacks(stacks: object, left: dict[str, NDArray[Any]], ledger: Ledger, 
         places, step = _stack(stack, free)
         free -= set(places)
         _check_step(places, step, ledger)
-        arrays = [_take(left, f"stack.{index}.{which}", _name(dtype), [len(places), -1]) for which in range(MATRICES)]
-        if len({array.shape for array in arrays}) > 1 or (arrays[-1] < 0).any():
+        names = [f"stack.{index}.{number}" for number in range(MATRICES)]
+        matrices = [_take(arrays, name, _name(dtype), [len(places), -1]) for name in names]
+        if len({matrix.shape for matrix in matrices}) > 1 or (matrices[-1] < 0).any():
             raise BadInput(f"the moments of stack {index} have another shape than its weights, or negative squares")
-        weights, first, second = map(torch.from_numpy, arrays)
+        weights, first, second = map(torch.from_numpy, matrices)
         begun.append(BegunStack(places, step, (weights, first, second)))
     if early := [place for place in free if ledger.history[place] and place not in ledger.done]:
         raise BadInput(f"model {early[0]} has begun, and is not in a stack")
@@ -142,20 +145,20 @@ def _stack(stack: object, free: set[int]) -> tuple[list[int], int]:
 def _check_step(places: Sequence[int], step: int, ledger: Ledger) -> None:
     """Raise BadInput unless every member was evaluated as often as due by this step, and one of them is not done."""
     for place in places:
-        training, known = ledger.members[place].training, len(ledger.history[place])
-        on_time = evaluation(training, known) <= step if place in ledger.done else known == evaluations(training, step)
+        training, count = ledger.members[place].training, len(ledger.history[place])
+        on_time = evaluation(training, count) <= step if place in ledger.done else count == evaluations(training, step)
         if not on_time:
-            raise BadInput(f"model {place} was evaluated {known} times by step {step}, which is not when it is due")
+            raise BadInput(f"model {place} was evaluated {count} times by step {step}, which is not when it is due")
     if all(place in ledger.done for place in places):
         raise BadInput("a stack has no model that is not done")
 
 
-def _read_weights(left: dict[str, NDArray[Any]], ledger: Ledger, dtype: torch.dtype) -> None:
+def _read_weights(arrays: dict[str, NDArray[Any]], ledger: Ledger, dtype: torch.dtype) -> None:
     """Read the weights of members that are done, if the ledger keeps them."""
     for place in sorted(ledger.done) if ledger.keep_weights else ():
         shapes = ledger.members[place].architecture.init(torch.Generator())
         ledger.weights[place] = {
-            name: torch.from_numpy(_take(left, f"member.{place}.{name}", _name(dtype), first.shape)).clone()
+            name: torch.from_numpy(_take(arrays, f"member.{place}.{name}", _name(dtype), first.shape)).clone()
             for name, first in shapes.items()
         }
 

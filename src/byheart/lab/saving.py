@@ -106,8 +106,8 @@ def to_ask_for(network: TrainedNetwork, task: Task) -> dict[str, float | bool]:
         return {"tolerance": _above(float(np.abs(outputs - task.coordinates).max()))}
     if isinstance(task, NextTokenDistribution):
         p = task.probabilities[:, : outputs.shape[1]]
-        each = (xlogy(p, p) - p * log_softmax(outputs, axis=1)).sum(axis=1)
-        return {"tolerance": _above(float((each * task.likelihoods).sum()))}
+        divergences = (xlogy(p, p) - p * log_softmax(outputs, axis=1)).sum(axis=1)
+        return {"tolerance": _above(float((divergences * task.likelihoods).sum()))}
     best = outputs.argmax(axis=1) == task.answers
     return {} if best.all() else {"count": True}
 

@@ -127,15 +127,15 @@ class Stack:
         answers = self.whole[ANSWERS]
         return Counted(answers) if answers.is_floating_point() and answers.dim() == 3 else None
 
-    def keep(self, which: Sequence[int]) -> None:
+    def keep(self, indices: Sequence[int]) -> None:
         """Keep only the members at these indices."""
         with self._on_stream():
-            self._keep(list(which))
+            self._keep(list(indices))
 
-    def _keep(self, which: list[int]) -> None:
-        index = torch.tensor(which, device=self.device)
-        self.members = [self.members[i] for i in which]
-        self.small = [self.small[i] for i in which]
+    def _keep(self, indices: list[int]) -> None:
+        index = torch.tensor(indices, device=self.device)
+        self.members = [self.members[i] for i in indices]
+        self.small = [self.small[i] for i in indices]
         self.flat = self.flat.index_select(0, index)
         self.frozen = {name: tensor.index_select(0, index) for name, tensor in self.frozen.items()}
         self.moments = self.moments[0].index_select(0, index), self.moments[1].index_select(0, index)
@@ -205,10 +205,10 @@ class Stack:
         stop = min(start + at_once, int(counts.max()))
         rows = torch.arange(start, stop, device=self.device)
         places = starts + torch.minimum(rows, counts - 1)
-        each = self.fused.measure(places, some) if self.fused is not None and self.measured is self.rows else None
-        if each is None:
-            each = self._each(self.measured.cut(places), some)
-        return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
+        pair = self.fused.measure(places, some) if self.fused is not None and self.measured is self.rows else None
+        if pair is None:
+            pair = self._each(self.measured.cut(places), some)
+        return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in pair])
 
     def _each(self, batch: Tensors, some: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return losses and right answers of a batch [m, B, …] of some members."""
@@ -317,6 +317,6 @@ class Stack:
         if self.counted is not None:
             mean, by_outputs = self.counted(outputs.detach())
             return mean, outputs, by_outputs
-        each = losses(outputs, answers, self.training.loss)
-        mean = each.mean(dim=1)
-        return mean, (each if self.training.loss == "summed-cross-entropy" else mean).sum(), None
+        values = losses(outputs, answers, self.training.loss)
+        mean = values.mean(dim=1)
+        return mean, (values if self.training.loss == "summed-cross-entropy" else mean).sum(), None

@@ -86,14 +86,14 @@ def compare(
 def difference(table: Sequence[Sequence[SummaryPoint | None]], metric: str, first: int, second: int) -> Difference:
     """Return the differences of the second run's means from the first's."""
     pairs = [(row[first], row[second]) for row in table]
-    apart = [
-        right.metrics[metric].mean - left.metrics[metric].mean
-        for left, right in pairs
-        if left is not None and right is not None and metric in left.metrics and metric in right.metrics
+    differences = [
+        b.metrics[metric].mean - a.metrics[metric].mean
+        for a, b in pairs
+        if a is not None and b is not None and metric in a.metrics and metric in b.metrics
     ]
-    if not apart:
+    if not differences:
         return Difference(0, None, None)
-    return Difference(len(apart), statistics.fmean(apart), max(apart, key=abs))
+    return Difference(len(differences), statistics.fmean(differences), max(differences, key=abs))
 
 
 def constants(rows: Sequence[ResultRow]) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def constants(rows: Sequence[ResultRow]) -> dict[str, Any]:
 
 def _common_metric(runs: Sequence[Sequence[ResultRow]]) -> str:
     names = [dict.fromkeys(name for point in points(rows) for name in point.metrics) for rows in runs]
-    common = [name for name in names[0] if all(name in others for others in names)] if names else []
+    common = [name for name in names[0] if all(name in metrics for metrics in names)] if names else []
     if not common:
         raise BadInput("the runs have no metric in common; name one of either with --metric")
     return "accuracy" if "accuracy" in common else common[0]
@@ -114,9 +114,9 @@ def _measured(rows: Sequence[ResultRow]) -> dict[str, MetricSummary]:
     numbers: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.metrics.items():
-            known = numbers.setdefault(name, [])
+            values = numbers.setdefault(name, [])
             if isinstance(value, int | float) and is_number(value):
-                known.append(float(value))
+                values.append(float(value))
     return {
         name: MetricSummary(
             statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values)
@@ -127,5 +127,5 @@ def _measured(rows: Sequence[ResultRow]) -> dict[str, MetricSummary]:
 
 
 def _value(value: Any) -> Any:
-    """Something that can be compared and hashed: lists, which JSON has instead of tuples, as texts."""
+    """Return a value that can be compared and hashed; lists, which JSON has for tuples, become texts."""
     return repr(value) if isinstance(value, list | dict) else value

@@ -38,22 +38,26 @@ from byheart.tasks.distinct import count_tokens
 
 NAME = "folding"
 _DRAWS = 200
+"""Number of draws before more words are the better hope."""
 _FAILURES = 6
+"""Number of draws with unsolvable systems before the number of words grows."""
 _FEW = 1 << 12
+"""Number of questions that are compared first."""
 MOST_LABELS = 1 << 60
-"""Words are solved for in 64 bits."""
+"""Largest number of labels: words are solved for in 64 bits."""
 _GROWTH = 20
+"""Number of times that the number of words may grow by a fifth."""
 SHORTEST = 4
-"""Sums of fewer codes that are functions of one integer are not random enough."""
+"""Shortest sequence for codes that are functions of one integer: sums of fewer are not random enough."""
 
 
 @dataclass(frozen=True)
 class FoldingSettings(Reading):
-    """How the network reads a sequence, and what is made as small as possible."""
+    """Settings for how the network reads a sequence, and for the count to minimize."""
 
     fewest: Literal["without-embedding", "in-all"] = "without-embedding"
-    """Which parameters are to be few: those beside the embedding table, or all: then the table may have one integer a
-    token, which a small network spreads."""
+    """Count to minimize: parameters besides the embedding table, or all. For all of them the table may have one integer
+    per token, which a small network spreads."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class FoldingDemand:
     fewest: str = "without-embedding"
 
     def sizes(self, growth: int = 0) -> FoldingSizes:
-        """Every size behind the codes.
+        """Compute every size behind the codes.
 
         Codes that are functions of one integer are less random than tables, so they start with more words.
         """
@@ -74,12 +78,12 @@ class FoldingDemand:
 
     @property
     def cost(self) -> int:
-        """What is to be small: the parameters in all, or without the embedding table."""
+        """Number of parameters to minimize: all, or those besides the embedding table."""
         sizes = self.sizes()
         return self.front_cost(sizes.dim) + sizes.dense
 
     def front_cost(self, dim: int) -> int:
-        """Of them, those in front of the attention, with so many columns."""
+        """Return the part of ``cost`` in front of the attention, for ``dim`` columns."""
         return self.front.cost(dim, table=self.fewest == "in-all")
 
 
@@ -91,26 +95,27 @@ def _sizes(demand: FoldingDemand, growth: int) -> FoldingSizes:
 
 
 def demand(asked: Asking, settings: FoldingSettings) -> FoldingDemand:
-    """Count what a task's questions demand; the level is determined by trial, with a generator of its own."""
+    """Count the demands of a task's questions; the level is determined by trial, with a separate generator."""
     task = asked.task
     fronts = _fronts(task.size, "seq-to-seq" if isinstance(task, SeqToSeq) else "next-token", settings, grid_bits(task))
     levels = HASH_LEVELS if task.vectors is not None else LEVELS
-    spread, found = _spread(asked.ids), []
+    spread, demands = _spread(asked.ids), []
     for front in fronts:
         rng = np.random.default_rng(0)
         leveled = (replace(front, level=level) for level in levels)
         chosen = next((front for front in leveled if _tells_apart(front, asked, rng)), None)
         if chosen is not None:
-            found.append(FoldingDemand(chosen, len(asked.places), spread, settings.fewest))
-    if not found:
+            demands.append(FoldingDemand(chosen, len(asked.places), spread, settings.fewest))
+    if not demands:
         raise BadInput(f"{NAME}: no codes tell the questions of this task apart; is it consistent?")
-    return min(found, key=lambda demand: demand.cost)
+    return min(demands, key=lambda demand: demand.cost)
 
 
 def _fronts(size: Size, setting: Setting, settings: FoldingSettings, bits: int) -> list[FoldingFront]:
-    """The fronts to choose from, of the lowest level.
+    """Return the fronts to choose from, at the lowest level.
 
-    One integer a token is for sums of several codes; tokens that ask for themselves would show that it is one.
+    A table of one integer per token only serves sums of several codes: if single tokens are questions, their codes are
+    too dependent.
     """
     wide = FoldingFront(size, settings.positions, setting == "seq-to-seq", 1, bits)
     sums = setting == "next-token" and size.dim is None and size.length >= SHORTEST and not settings.positions
@@ -118,15 +123,15 @@ def _fronts(size: Size, setting: Setting, settings: FoldingSettings, bits: int) 
 
 
 def _tells_apart(front: FoldingFront, asked: Asking, rng: np.random.Generator) -> bool:
-    """Whether one of four draws of codes leaves no two questions with different labels alike."""
-    codes = (draw_codes(front, asked.task, asked.first, front.dims[0], rng)[0] for _ in range(4))
-    return any(_apart(asked, drawn, front.own) is not None for drawn in codes)
+    """Return True if one of four draws of codes tells all questions with different labels apart."""
+    draws = (draw_codes(front, asked.task, asked.first, front.dims[0], rng)[0] for _ in range(4))
+    return any(_apart(asked, codes, front.own) is not None for codes in draws)
 
 
 def worst_demand(size: Size, setting: Setting, settings: FoldingSettings) -> FoldingDemand:
-    """A demand that no task of this size (vectors within the typical grid) is expected to exceed.
+    """Return a demand that no task of this size (with vectors on the typical grid) is expected to exceed.
 
-    Not a bound: see the room's docstring, "Random and certain".
+    It is not a bound: see the package's docstring, "Random and certain".
     """
     questions = most_questions(size, setting, positions=settings.positions)
     if size.dim is not None:
@@ -141,7 +146,7 @@ def worst_demand(size: Size, setting: Setting, settings: FoldingSettings) -> Fol
 
 
 def plan(demand: FoldingDemand, growth: int = 0) -> Plan:
-    """The network's tensors, before it is built."""
+    """Plan the network's tensors."""
     sizes = demand.sizes(growth)
     D = sizes.dim
     parts: list[Part] = [
@@ -167,19 +172,19 @@ def plan(demand: FoldingDemand, growth: int = 0) -> Plan:
 
 
 def build(task: Task, settings: FoldingSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
-    """The network that has memorized ``task``."""
+    """Build a network that has memorized ``task``."""
     from byheart.constructions.folding.words import solve
 
     checked = consistent(NAME, task, positions=settings.positions)
     asked = asking(checked, positions=settings.positions)
-    wanted = demand(asked, settings)
+    task_demand = demand(asked, settings)
     if checked.label_count > MOST_LABELS:
         raise BadInput(f"{NAME}: there are {checked.label_count:,} labels; expected at most {MOST_LABELS:,}")
     for growth in range(_GROWTH):
-        sizes = wanted.sizes(growth)
+        sizes = task_demand.sizes(growth)
         for failures in range(_FAILURES):
-            drawn = _draw(wanted.front, asked, sizes, rng)
-            if drawn is None:  # so many draws were tried that more words are the better hope
+            drawn = _draw(task_demand.front, asked, sizes, rng)
+            if drawn is None:
                 break
             try:
                 words = solve(drawn.questions, sizes, rng, report)
@@ -188,14 +193,14 @@ def build(task: Task, settings: FoldingSettings, rng: np.random.Generator, repor
             label = label_layers(sizes, (drawn.centre, drawn.halvings), drawn.gates, drawn.positions, words)
             network = _assemble(checked, drawn, label)
             chosen = {"growth": growth, "failures": failures, **_account(sizes, len(drawn.questions.label))}
-            return Made(network, plan(wanted, growth), chosen)
+            return Made(network, plan(task_demand, growth), chosen)
     raise RuntimeError(
         f"{NAME}: no draw was good, with up to {1.2**_GROWTH:.1f} times the words; please report this task"
     )
 
 
 def _account(sizes: FoldingSizes, questions: int) -> dict[str, object]:
-    """Where the parameters behind the codes are, and how far they are from 2√(2N log₂R): load, and everything else."""
+    """Itemize the parameters behind the codes, with the load and the ratio to √(N log₂C)."""
     folds = 2 * sizes.folds
     return {
         "load": round(questions / (sizes.words * sizes.digits), 4),
@@ -219,7 +224,7 @@ class _Drawn:
 
 
 def _draw(front: FoldingFront, asked: Asking, sizes: FoldingSizes, rng: np.random.Generator) -> _Drawn | None:
-    """Codes that tell the questions apart, gates and position hash within the planned limits; None if none is found."""
+    """Draw codes that tell the questions apart, gates and a position hash within the planned limits, or return None."""
     for _ in range(_DRAWS):
         codes, layers = draw_codes(front, asked.task, asked.first, sizes.dim, rng)
         apart = _apart(asked, codes, front.own)
@@ -237,8 +242,8 @@ def _draw(front: FoldingFront, asked: Asking, sizes: FoldingSizes, rng: np.rando
         placed = draw_positions(gates.sums(u), sizes, rng, limit=sizes.words - slack(sizes.radix, sizes.words))
         if placed is not None:
             positions, shifts = placed
-            opened = partial(_open, gates, u)
-            questions = FoldingKeys(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
+            open_gates = partial(_open, gates, u)
+            questions = FoldingKeys(u, open_gates, sizes.digits - 1 - shifts, asked.labels[chosen])
             return _Drawn(layers, centre, halvings, gates, positions, questions, front.own)
     return None
 
@@ -248,9 +253,9 @@ def _open(gates: Gates, u: Ids, chosen: Ids) -> NDArray[np.bool_]:
 
 
 def _common_halvings(u: Ids) -> Ids:
-    """How often all entries of each column can be halved.
+    """Return the exponent of the largest power of two that divides all entries of each column.
 
-    Parities are what digits see: a common factor of two (all tokens of every sequence equal, say) must be divided out.
+    Digits depend on parities, so a common factor of two (if all tokens of every sequence are equal, say) must go.
     """
     common = np.bitwise_or.reduce(u, axis=0)
     return np.array([(int(c) & -int(c)).bit_length() - 1 if c else 0 for c in common], dtype=np.int64)
@@ -265,24 +270,24 @@ def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> 
 
 
 def _apart(asked: Asking, codes: Ids, own: int) -> tuple[Ids, Ids] | None:
-    """All different u [K, D] and which questions have them; None if two questions with equal u have different labels.
+    """Return all different u [K, D] and their questions; None if two questions with equal u have different labels.
 
-    Among some thousand questions there are mostly two, if there are any: all are looked at last.
+    If there are such questions, a few thousand mostly contain two. So larger and larger parts are compared.
     """
     count = _FEW
     while True:
-        some = asked.begin(count)
-        u = _hashes(some, codes, own)
-        found = _distinct(some, u)
-        if found is None:
+        part = asked.begin(count)
+        u = _hashes(part, codes, own)
+        chosen = _distinct(part, u)
+        if chosen is None:
             return None
         if count >= len(asked.token):
-            return u[found], found
+            return u[chosen], chosen
         count *= 8
 
 
 def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:
-    """u = own code + WEIGHT · Σ codes for every question [K, D]; in the first ``own`` columns the own code alone."""
+    """Return u = own code + WEIGHT · Σ codes for every question [K, D]; in the first ``own`` columns only the code."""
     from byheart.constructions.folding.loops import code_sums
 
     total: Ids = code_sums(asked.ids, codes)
@@ -291,17 +296,17 @@ def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:
 
 
 def _spread(ids: Ids) -> int:
-    """The largest |WEIGHT·counts + own|² over the questions, or a little more."""
+    """Return an upper bound, close to the maximum, of |WEIGHT·counts + own|² over the questions."""
     squares, most = 0, 0
-    for some in chunks(ids):
-        counts = count_tokens(some)
+    for part in chunks(ids):
+        counts = count_tokens(part)
         squares = max(squares, int(np.bincount(counts.sequence, weights=counts.count.astype(np.float64) ** 2).max()))
         most = max(most, int(counts.count.max()))
     return int(WEIGHT**2 * squares + 2 * WEIGHT * most + 1)
 
 
 def _distinct(asked: Asking, u: Ids) -> Ids | None:
-    """Indices of the questions with different u, or None if two with equal u have different labels.
+    """Return indices of questions with different u, or None if two questions with equal u have different labels.
 
     Rows are compared through a linear hash modulo 2⁶⁴: equal rows have equal hashes, and different rows with equal
     hashes would only cost another draw.

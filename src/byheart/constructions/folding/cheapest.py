@@ -1,4 +1,4 @@
-"""The cheapest folding network for a demand: the dense counts of all that come into question, at once."""
+"""Choose the cheapest folding network for a demand by computing the dense counts of all candidates at once."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -15,12 +15,10 @@ from byheart.tasks.arrays import Ids
 def design(
     questions: int, labels: int, reach: int, dims: range, *, growth: int = 0, front: Callable[[int], int] = lambda _: 0
 ) -> FoldingSizes:
-    """The cheapest sizes for ``questions`` keys, with what D columns cost in ``front`` of the attention.
+    """Return the cheapest sizes for ``questions`` keys; ``front`` gives the cost of D columns before the attention.
 
-    Each ``growth`` makes the words a fifth more. It is needed where questions look alike (on a line, say): then
-    thresholds go out to the edges as well.
-
-    Up to two hundred numbers of digits are all tried; of more, two hundred, and then those around the best.
+    Each ``growth`` adds a fifth more words. Questions that look alike (on a line, say) need it, and then thresholds go
+    out to the edges as well. The search tries about two hundred numbers of digits, and then those around the best.
     """
     balance = math.sqrt(questions / (2 * bits_of(radix_for(labels))))
     low, high = max(1, int(balance / 2)), int(2 * balance) + 3
@@ -34,7 +32,7 @@ def design(
 
 @dataclass(frozen=True)
 class Choice:
-    """Sizes to choose from: all that :func:`design` is told, and numbers of ``digits``."""
+    """Candidate sizes: the arguments of :func:`design`, and a range of numbers of ``digits``."""
 
     questions: int
     labels: int
@@ -43,18 +41,18 @@ class Choice:
     digits: range
 
     def cheapest(self, dims: Iterable[int], front: Callable[[int], int]) -> FoldingSizes:
-        """The sizes with the fewest parameters; of those, with the fewest columns, then digits."""
+        """Return the sizes with the fewest parameters; ties go to the fewest columns, then digits."""
         costs = {dim: self.costs(dim) + front(dim) for dim in dims}
         dim = min(costs, key=lambda dim: int(costs[dim].min()))
         return self.sizes(dim, int(costs[dim].argmin()))
 
     def sizes(self, dim: int, index: int) -> FoldingSizes:
-        """Those with D columns and the number of digits at ``index``."""
+        """Return the sizes with D columns and the number of digits at ``index``."""
         rows, edge = int(self._rows(dim)[index]), 0.3 if self.growth <= 1 else 0.01
         return FoldingSizes(self.questions, self.labels, self._radix, dim, rows, self.digits[index], self.reach, edge)
 
     def costs(self, dim: int) -> Ids:
-        """:attr:`FoldingSizes.dense` with D columns, for every number of digits."""
+        """Return :attr:`FoldingSizes.dense` with D columns, for every number of digits."""
         first, rows, digits = self.sizes(dim, 0), self._rows(dim), np.array(self.digits)
         bits = bit_lengths(digits)
         folded = np.maximum(bits + 5, 3 * bits // 2 + 2)
@@ -69,7 +67,7 @@ class Choice:
 
     @cached_property
     def _needed(self) -> Ids:
-        """Words that the largest load and some slack take."""
+        """Number of words for the largest load and some slack."""
         loads = [load_limit(self.questions, digits) for digits in self.digits]
         return np.array([load + slack(self._radix, load) for load in loads])
 
@@ -78,7 +76,7 @@ class Choice:
 
 
 def bit_lengths(numbers: Ids, times: int = 1) -> Ids:
-    """The bit length of each number, ``times`` an integer of any size: by the first number that reaches each power.
+    """Return the bit length of each number multiplied by ``times``, an integer of any size.
 
     >>> bit_lengths(np.array([0, 1, 2, 3, 4])), bit_lengths(np.array([0, 1, 2]), 3 << 100)
     (array([0, 1, 2, 2, 3]), array([  0, 102, 103]))

@@ -1,4 +1,4 @@
-"""How large a folding network is: every width and the dense count, from a few sizes; :mod:`.cheapest` chooses them."""
+"""The sizes of a folding network: every width and the dense count. :mod:`.cheapest` chooses the sizes."""
 
 import math
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from byheart.constructions.folding.radix import bits_of, radix_for
 from byheart.constructions.plan import TokenwiseShape
 
 GUARD = 8
-"""Random bits below the first digit of every word."""
+"""Number of random bits below the first digit of every word."""
 WEIGHT = 3
-"""The attention adds this many times the sum of all codes to a token's own: odd, so that parities see the sum."""
+"""Weight of the sum of all codes, which the attention adds to a token's own code; odd, so that parities see the sum."""
 FEWEST_FOLDS = 5
-"""The level is folded so often at least: sums vary by a tenth of what they may be, and must go round a few times."""
+"""Smallest number of folds of the level: sums vary by a tenth of their range, and must go round a few times."""
 STAIRS = 6
-"""Up to this many labels one staircase reads the digit; more are read bit after bit."""
+"""Largest number of labels for which a single staircase reads the digit; otherwise it is read bit by bit."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class FoldingSizes:
     rows      s        gated rows of words; one row has D + 1 words
     digits    m        digits of a word
     reach     B        |u_j| ≤ B
-    edge               gates are open for at least this share of the questions, and closed for as many
+    edge               smallest share of the questions for which a gate is open, and for which it is closed
     ========  =======  ====================================================================================
     """
 
@@ -47,85 +47,85 @@ class FoldingSizes:
 
     @property
     def words(self) -> int:
-        """g = s(D + 1): unknowns of every digit position."""
+        """Number of unknowns of every digit position, g = s(D + 1)."""
         return self.rows * (self.dim + 1)
 
     @cached_property
     def unit(self) -> int:
-        """The weight of the highest digit: 2^γ·R^(m−1)."""
+        """Weight of the highest digit, 2^γ·R^(m−1)."""
         return int(self.radix ** (self.digits - 1)) << GUARD
 
     @property
     def modulus(self) -> int:
-        """M = 2^γ·R^m: a word is a number modulo M, the one of the smallest absolute value."""
+        """M = 2^γ·R^m: words are residues modulo M of the smallest absolute value."""
         return self.unit * self.radix
 
     @property
     def sum_limit(self) -> int:
-        """Σ_j |u_j| + 1 is at most this: a draw of codes that exceeds it is not used."""
+        """Largest Σ_j |u_j| + 1 of a usable draw of codes."""
         return self.dim * self.reach // 3 + 1
 
     @property
     def carry_bits(self) -> int:
-        """j: V = 2^j·M exceeds twice what all rows of words together add up to, each at most M/2·(Σ|u_j| + 1)."""
+        """j: V = 2^j·M exceeds twice the sum over all rows of words, each at most M/2·(Σ|u_j| + 1)."""
         return (self.rows * self.sum_limit).bit_length()
 
     @property
     def gate_limit(self) -> int:
-        """Σ over the open gates of their arguments is at most this: a draw of gates that exceeds it is not used."""
+        """Largest sum of the open gates' arguments of a usable draw of gates."""
         return self.rows * self.reach
 
     @property
     def folded_bits(self) -> int:
-        """Bits of a folded level: 32 levels a digit, and more for many digits, whose loads are more nearly equal."""
+        """Number of bits of a folded level: 32 levels per digit, and more for many digits, to balance their loads."""
         bits = self.digits.bit_length()
         return max(bits + 5, 3 * bits // 2 + 2)
 
     @property
     def level_bits(self) -> int:
-        """L: the gates' arguments, weighted, and an offset add up to a level below 2^L."""
+        """L: the weighted arguments of the gates and an offset add up to a level below 2^L."""
         enough = (2 * self.gate_limit + 1).bit_length()
         return enough if self.digits == 1 else max(enough, self.folded_bits + FEWEST_FOLDS)
 
     @property
     def first_folds(self) -> int:
-        """r: folds of the level, which leave as many values as the choice of a digit needs and make them uniform."""
+        """r: number of folds of the level, which leave the values that choosing a digit needs and make them uniform."""
         return 0 if self.digits == 1 else self.level_bits - self.folded_bits
 
     @property
     def stages(self) -> int:
-        """Conditional shifts: together by up to m − 1 digits."""
+        """Number of conditional shifts, which together shift by up to m − 1 digits."""
         return (self.digits - 1).bit_length()
 
     @property
     def folds(self) -> int:
-        """Folds in all, r of them before the shift: from 2·V·2^L·R^(m−1) down to M."""
+        """Total number of folds, r of them before the shift: from 2·V·2^L·R^(m−1) down to M."""
         return 1 + self.carry_bits + self.level_bits + math.ceil((self.digits - 1) * bits_of(self.radix))
 
     @property
     def last_folds(self) -> int:
-        """Folds of the shifted sum, which is below 2·V·2^(L−r)·R^(m−1)."""
+        """Number of folds of the shifted sum, which is below 2·V·2^(L−r)·R^(m−1)."""
         return self.folds - self.first_folds
 
     @property
     def label_bits(self) -> int:
-        """Bits of a label that is read bit after bit; 0 where a staircase reads it."""
+        """Number of bits of a label that is read bit by bit; 0 if a staircase reads it."""
         return (self.labels - 1).bit_length() if self.labels > STAIRS else 0
 
     @property
     def gates(self) -> TokenwiseShape:
-        """Words and gates, then the sum."""
+        """Shape of the words with their gates, and the sum."""
         return TokenwiseShape((("words", self.rows, self.dim), ("sum", 1, self.rows)))
 
     @property
     def stairs(self) -> TokenwiseShape:
-        """The staircase that reads one of a few labels: two units a step."""
+        """Shape of the staircase that reads one of a few labels, with two units per step."""
         steps = 2 * max(1, self.labels - 1)
         return TokenwiseShape((("step", steps, 1), ("answer", 1, steps)))
 
     @property
     def fixed(self) -> int:
-        """Parameters behind the codes that are as many whatever rows and digits: attention, the sum's bias, label."""
+        """Parameters behind the codes that do not depend on rows and digits: attention, the sum's bias, label."""
         label = 10 * self.label_bits + 7 if self.label_bits else self.stairs.dense
         return 2 * self.dim**2 + 1 + label
 
@@ -137,7 +137,7 @@ class FoldingSizes:
 
 
 def closed_form(questions: int, labels: int, dim: int, reach: int, load: float) -> float:
-    """The theorem's count: X(2 + 1/(D + 1)) and all lower-order terms, X = √(2K log₂R / λ); see :func:`balanced`."""
+    """Return the theorem's count: X(2 + 1/(D + 1)) and all lower-order terms, where X = √(2K log₂R / λ)."""
     radix = radix_for(labels)
     X = math.sqrt(2 * questions * bits_of(radix) / load)
     sizes = balanced(questions, labels, dim, reach, load)
@@ -148,7 +148,7 @@ def closed_form(questions: int, labels: int, dim: int, reach: int, load: float) 
 
 
 def balanced(questions: int, labels: int, dim: int, reach: int, load: float) -> FoldingSizes:
-    """As many parameters for words as for folds: m = ⌈√(K / (2λ log₂R))⌉, s = ⌈K / (λm(D + 1))⌉."""
+    """Balance the parameters of words and folds: m = ⌈√(K / (2λ log₂R))⌉, s = ⌈K / (λm(D + 1))⌉."""
     radix = radix_for(labels)
     digits = math.ceil(math.sqrt(questions / (2 * load * bits_of(radix))))
     rows = math.ceil(questions / (load * digits * (dim + 1)))
@@ -156,9 +156,9 @@ def balanced(questions: int, labels: int, dim: int, reach: int, load: float) -> 
 
 
 def load_limit(questions: int, digits: int) -> int:
-    """The largest number of questions at one position that a few hundred draws of the position hash reach.
+    """Return the largest number of questions per position that a few hundred draws of the position hash can reach.
 
-    Loads are nearly binomial; (1 − tail)^m ≥ 1 % is what 460 draws find with probability 99 %.
+    Loads are nearly binomial. If (1 − tail)^m ≥ 1 %, 460 draws succeed with probability 99 %.
     """
     if digits == 1:
         return questions
@@ -173,5 +173,5 @@ def _excess(digits: int) -> float:
 
 
 def slack(radix: int, words: int) -> int:
-    """Words beyond the largest load, so that dependent rows stay few enough for the retries."""
+    """Return the number of words beyond the largest load, so that retries can cope with the dependent rows."""
     return (2 if radix == 2 else 6) + words // 100

@@ -1,4 +1,4 @@
-"""What a question looks like to a folding network: hash integers, open gates, and the digit it reads."""
+"""Features of a question in a folding network: hash integers, open gates, and the digit that it reads."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ _SAMPLE = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Gates:
-    """Row k is open iff 2·Γ_k·u − τ_k > 0 (τ odd, so never 0); the first row has Γ = 0, τ = −1: always open.
+    """Gates: row k is open iff 2·Γ_k·u − τ_k > 0 (τ odd, so never 0); the first row (Γ = 0, τ = −1) is always open.
 
-    The arguments of the open gates, times their factors, add up to the level that says which digit is read.
+    The arguments of the open gates times their factors add up to the level, which determines the digit to read.
     """
 
     gamma: Ids
@@ -25,11 +25,11 @@ class Gates:
     factor: Ids
 
     def open(self, u: Ids) -> NDArray[np.bool_]:
-        """Which gates are open for all questions [K, s]."""
+        """Return True for every open gate of every question [K, s]."""
         return self._arguments(u) > 0
 
     def sums(self, u: Ids) -> Ids:
-        """The sums of the open gates' weighted arguments [K]."""
+        """Return the sums of the open gates' weighted arguments [K]."""
         factor = self.factor.astype(np.float64)
         result = np.empty(len(u), dtype=np.int64)
         for begin in range(0, len(u), _CHUNK):
@@ -38,13 +38,13 @@ class Gates:
         return result
 
     def _arguments(self, u: Ids) -> Floats:
-        """Levels have less than 53 bits, and so have all sums on the way to them: float64 makes no error."""
+        """Return the gates' arguments. Levels and all partial sums have fewer than 53 bits, so float64 is exact."""
         return u.astype(np.float64) @ (2.0 * self.gamma.T) - self.tau
 
 
 @dataclass(frozen=True, eq=False)
 class ShiftDigits:
-    """A level below 2^bits, folded ``folds`` times, says by how many digits to shift."""
+    """The map from a level below 2^bits, folded ``folds`` times, to a shift by a number of digits."""
 
     offset: int
     digits: int
@@ -52,7 +52,7 @@ class ShiftDigits:
     folds: int
 
     def stages(self) -> list[tuple[int, int]]:
-        """(threshold, digits to shift by if the folded level reaches it), from the largest shift down."""
+        """Return pairs of a threshold and the shift if the folded level reaches it, from the largest shift down."""
         result, left, range_ = [], self.digits, 1 << self.bits - self.folds
         while left > 1:
             half = -(-left // 2)
@@ -62,7 +62,7 @@ class ShiftDigits:
         return result
 
     def shifts(self, sums: Ids, limit: int | None = None) -> Ids | None:
-        """Digits by which the network shifts, for all questions [K]; None if more than ``limit`` read one digit."""
+        """Return the shift of every question, in digits [K]; None if more than ``limit`` questions read one digit."""
         from byheart.constructions.folding import loops
 
         thresholds, steps = np.array(self.stages(), dtype=np.int64).reshape(-1, 2).T.copy()
@@ -74,67 +74,67 @@ class ShiftDigits:
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """f [questions, g]: word (k, j) enters with open_k · (u_1, …, u_D, 1)_j. It is never written out."""
+    """Coefficients f [questions, g]: word (k, j) has open_k · (u_1, …, u_D, 1)_j. The matrix is never written out."""
 
     open: NDArray[np.bool_]
     factors: Ids
-    """(u_1, …, u_D, 1) of every question."""
+    """The vector (u_1, …, u_D, 1) of every question."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Questions and words."""
+        """Number of questions and number of words."""
         return len(self.open), self.open.shape[1] * self.factors.shape[1]
 
     def modulo(self, prime: int) -> NDArray[np.uint8]:
-        """Modulo a small prime, one byte each."""
+        """Return the coefficients modulo a small prime, one byte each."""
         residues = (self.factors % prime).astype(np.uint8)
         return (self.open.view(np.uint8)[:, :, None] * residues[:, None, :]).reshape(self.shape)
 
     def times(self, columns: NDArray[np.integer] | Floats) -> Floats:
-        """f·columns, columns [g, w]: without any error where no sum of absolute values reaches 2⁵³."""
+        """Multiply f by ``columns`` [g, w]. The product is exact if no sum of absolute values reaches 2⁵³."""
         by_row = columns.astype(np.float64).reshape(self.open.shape[1], -1)
         partial = (self.open.astype(np.float64) @ by_row).reshape(*self.factors.shape, columns.shape[1])
         result: Floats = np.einsum("qjw,qj->qw", partial, self.factors.astype(np.float64))
         return result
 
     def norms(self) -> Ids:
-        """Σ |f| of every question."""
+        """Return Σ |f| of every question."""
         result: Ids = self.open.sum(axis=1) * np.abs(self.factors).sum(axis=1)
         return result
 
     def some(self, chosen: NDArray[np.bool_]) -> "Coefficients":
-        """Those of the chosen questions."""
+        """Return the coefficients of the chosen questions."""
         return Coefficients(self.open[chosen], self.factors[chosen])
 
 
 @dataclass(frozen=True, eq=False)
 class FoldingKeys:
-    """All keys: hash integers u [K, D], the gates that are open for some of them, digit that is read [K], label [K]."""
+    """All keys: hash integers u [K, D], open gates, the digit that each reads [K], and labels [K]."""
 
     u: Ids
     open: Callable[[Ids], NDArray[np.bool_]]
-    """[chosen, s] from indices: all at once would take a byte a gate and question."""
+    """Function from indices to open gates [chosen, s]: all at once would take a byte per gate and question."""
     digit: Ids
     label: Ids
 
     def coefficients(self, chosen: Ids) -> Coefficients:
-        """Those of the chosen questions."""
+        """Return the coefficients of the chosen questions."""
         factors = np.concatenate([self.u[chosen], np.ones((len(chosen), 1), dtype=np.int64)], axis=1)
         return Coefficients(self.open(chosen), factors)
 
 
 class DependentKeys(Exception):  # noqa: N818 (it is not an error: the caller draws again)
-    """The draw has too many dependent questions at one digit."""
+    """Raised if a draw has too many dependent questions at one digit."""
 
 
 def draw_gates(u: Ids, sizes: FoldingSizes, rng: np.random.Generator) -> Gates | None:
-    """Random directions, each open for a random share, from ``edge`` to 1 − ``edge``, of (a sample of) the questions.
+    """Draw gates with random directions, each open for a random share of the questions from ``edge`` to 1 − ``edge``.
 
-    Thresholds all at the median would make equal and opposite directions, of which there are only (5^D − 1)/2, useless.
-    None if the open gates' arguments exceed the planned limit; if they leave room below it, random factors fill it.
+    With all thresholds at the median, equal and opposite directions would be useless, and only (5^D − 1)/2 directions
+    would remain. Random factors use the room below the planned limit. Return None if the arguments exceed the limit.
     """
     spread = u.std(axis=0)
-    # A column that varies little would have no say in a gate: it is weighted up, as far as integers go.
+    # A column that varies little would hardly influence a gate, so it gets a larger integer weight.
     weights = np.clip(np.rint(spread.max() / np.maximum(spread, 1e-9)), 1, 32).astype(np.int64)
     gamma = rng.integers(-2, 2, size=(sizes.rows, sizes.dim), endpoint=True) * weights
     gamma[0] = 0
@@ -152,7 +152,7 @@ def draw_gates(u: Ids, sizes: FoldingSizes, rng: np.random.Generator) -> Gates |
 def draw_positions(
     sums: Ids, sizes: FoldingSizes, rng: np.random.Generator, *, limit: int, tries: int = 500
 ) -> tuple[ShiftDigits, Ids] | None:
-    """An offset under which no digit is read by more than ``limit`` questions, and the shift of every question [K]."""
+    """Draw an offset for which at most ``limit`` questions read any digit, and the shifts [K]; None if unlucky."""
     room = (1 << sizes.level_bits) - int(sums.max())
     for _ in range(tries):
         positions = ShiftDigits(int(rng.integers(room)), sizes.digits, sizes.level_bits, sizes.first_folds)

@@ -1,4 +1,4 @@
-"""From tokens to small integer codes: the part of a folding network in front of the attention.
+"""The front of a folding network, before the attention: from tokens to small integer codes.
 
 ======================  ============================================================  ==========================
 tokens                  code_j                                                        level
@@ -11,8 +11,8 @@ vectors                 a random piecewise linear function of a hash in [0, Q/2]
 
 A higher level tells more questions apart and costs bits, hence folds.
 
-In seq-to-seq the tokens of one sequence ask with the same sum. So that their questions look different all the same, the
-attention leaves the first OWN columns alone: they hold codes of the token itself, as large as the others' sums.
+In seq-to-seq the tokens of one sequence share the same sum. To make their questions different nevertheless, the
+attention leaves the first OWN columns alone: they hold codes of the token itself, as large as the other columns' sums.
 """
 
 import math
@@ -33,12 +33,14 @@ from byheart.tasks.arrays import Floats, Ids
 LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096, 16384, 65536, 1 << 20, 1 << 24)
 HASH_LEVELS = tuple(range(8, 44, 2))
 OWN = 2
+"""Number of columns for a token's own code in seq-to-seq."""
 KINKS = 8
+"""Number of pieces of a random piecewise linear function."""
 
 
 @dataclass(frozen=True)
 class FoldingFront:
-    """The front's sizes: what the task's tokens are, and the level of its codes."""
+    """Sizes of the front: the kind of the task's tokens, and the level of its codes."""
 
     size: Size
     positions: bool
@@ -46,54 +48,54 @@ class FoldingFront:
     level: int
     grid_bits: int = 0
     narrow: bool = False
-    """Whether the table has one integer a token, spread by a small network, instead of one for every column."""
+    """True if the table has one integer per token, spread by a small network, instead of one per token and column."""
 
     @property
     def vectors(self) -> bool:
-        """Whether tokens are vectors."""
+        """True if tokens are vectors."""
         return self.size.dim is not None
 
     @property
     def own(self) -> int:
-        """Columns that the attention leaves alone."""
+        """Number of columns that the attention leaves alone."""
         return OWN if self.every_token else 0
 
     @property
     def dims(self) -> range:
-        """Numbers of columns that give the gates enough directions and the digits enough parities."""
+        """Candidate numbers of columns, with enough directions for the gates and enough parities for the digits."""
         fewest = (4 if self.size.labels <= 16 else 5) + self.own + (1 if self.vectors else 0)
         return range(fewest, fewest + 6)
 
     def scales(self, dim: int) -> Ids:
-        """How much larger the codes of each column are: the untouched ones as large as the others' sums."""
+        """Return the scale of each column's codes: columns left alone are as large as the other columns' sums."""
         scale = WEIGHT * math.isqrt(self.size.length) | 1
         return np.where(np.arange(dim) < self.own, scale, 1)
 
     @property
     def modulus(self) -> int:
-        """The smallest Q of the vectors' hash."""
+        """Smallest Q of the vectors' hash."""
         return 1 << self.level
 
     @property
     def folds(self) -> int:
-        """Folds of the vectors' hash."""
+        """Number of folds of the vectors' hash."""
         assert self.size.dim is not None
         return hashing.folds_needed(grid.ratio(self.size.dim, self.grid_bits) + self.positions)
 
     @property
     def tail_modulus(self) -> int:
-        """The smallest modulus by which the hash is folded once more: its parity is that of the hash's upper half."""
+        """Smallest modulus of the tail, a second fold of the hash: its parity is that of the hash's upper half."""
         return max(hashing.SMALLEST, 1 << (self.level // 2 + 1))
 
     @property
     def tail_folds(self) -> int:
-        """Folds from the hash to its tail."""
+        """Number of folds from the hash to its tail."""
         return hashing.folds_needed(-(-hashing.largest_key(self.modulus) // self.tail_modulus))
 
     def reach(self, spread: int) -> int:
-        """B with |u_j − centre_j| ≤ B for good draws; ``spread`` bounds the squared norm of a question's coefficients.
+        """Return B with |u_j − centre_j| ≤ B for good draws: six standard deviations of the codes, times the norm.
 
-        Six standard deviations of the codes, each times that norm.
+        ``spread`` bounds the squared norm of a question's coefficients.
         """
         q = self.level
         if self.vectors:
@@ -105,12 +107,12 @@ class FoldingFront:
         return math.ceil(6 * math.sqrt(q * (q + 1) / 3 * spread))
 
     def cost(self, dim: int, *, table: bool) -> int:
-        """Parameters in front of the attention, with or without those of the embedding table."""
-        counted = plan_of(self.parts(dim), input_width=1, extra_depth=0)
-        return counted.dense if table else counted.dense - counted.embedding
+        """Count the parameters in front of the attention, with or without those of the embedding table."""
+        plan = plan_of(self.parts(dim), input_width=1, extra_depth=0)
+        return plan.dense if table else plan.dense - plan.embedding
 
     def parts(self, dim: int) -> list[Part]:
-        """The tensors in front of the attention."""
+        """Plan the tensors in front of the attention."""
         size = self.size
         if self.narrow:
             code = TokenwiseShape((("kinks", KINKS, 1), ("code", dim, KINKS)))
@@ -133,14 +135,17 @@ class FoldingFront:
 
 
 def _fold_second(at: int) -> Block:
-    """Z ← Z − 2·relu(Z − at), Z the second of two integers."""
+    """Return the block Z ← Z − 2·relu(Z − at) for the second, Z, of two integers."""
     return Block(integers([[0, 1]]), integers([-at]), integers([[0], [-2]]), role="fold")
 
 
 def draw_codes(
     front: FoldingFront, task: Task, first: Ids, dim: int, rng: np.random.Generator
 ) -> tuple[Ids, list[Layer]]:
-    """Codes of all different tokens [K, D], and the layers that compute them; ``first`` says where each occurs."""
+    """Draw codes of all different tokens [K, D] and the layers that compute them.
+
+    ``first`` holds a place in which each token occurs.
+    """
     if task.vectors is not None:
         return _vector_codes(front, task.vectors, first, dim, rng)
     assert task.tokens is not None
@@ -163,7 +168,7 @@ def draw_codes(
 def _narrow_codes(
     front: FoldingFront, task: Task, first: Ids, dim: int, rng: np.random.Generator
 ) -> tuple[Ids, list[Layer]]:
-    """One integer a token, and random piecewise linear functions of it with slopes from −2 to 2."""
+    """Draw one integer per token, and random piecewise linear functions of it with slopes from −2 to 2."""
     assert task.tokens is not None
     range_ = KINKS * (2 * front.level + 1)
     table = rng.integers(0, range_, size=task.vocab)
@@ -179,7 +184,7 @@ def _narrow_codes(
 def _vector_codes(
     front: FoldingFront, vectors: Floats, first: Ids, dim: int, rng: np.random.Generator
 ) -> tuple[Ids, list[Layer]]:
-    """fold_Q(v·X + a) and its tail, twice their values by residual folds, and random functions of both."""
+    """Draw a hash fold_Q(v·X + a), its tail, and random functions of both; the stream holds twice their values."""
     n, d = vectors.shape[1:]
     points = grid.from_floats(vectors.reshape(-1, d)[first])
     Q = hashing.draw_modulus(front.modulus, rng)
@@ -211,7 +216,7 @@ def _vector_codes(
 def _functions(
     front: FoldingFront, hashes: Ids, tails: Ids, moduli: tuple[int, int], dim: int, rng: np.random.Generator
 ) -> tuple[tuple[Affine, Affine], Ids]:
-    """Random piecewise linear functions of the hash and its tail: two layers on twice their values, and the codes.
+    """Draw piecewise linear functions of the hash and its tail: two layers on twice their values, and the codes.
 
     Slopes have both parities: with odd ones alone, all columns would have the same parity. The first columns of
     seq-to-seq are the hash and the tail themselves, the tail enlarged to the hash's size.

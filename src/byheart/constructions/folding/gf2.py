@@ -1,7 +1,7 @@
 """Linear systems modulo 2, bit-packed: eliminate once, then solve for many right-hand sides.
 
-Columns without a pivot are free: they are given random bits, so that solving again gives another solution.
-:mod:`.residues` makes of it systems modulo any number. Elimination is that of ``gadgets.parities``.
+Columns without a pivot are free: they get random bits, so that solving again gives another solution. :mod:`.residues`
+builds on it for systems modulo any number. Elimination is that of ``gadgets.parities``.
 """
 
 from dataclasses import dataclass
@@ -15,28 +15,28 @@ from byheart.tasks.arrays import Ids
 
 @dataclass(frozen=True, eq=False)
 class EchelonForm:
-    """A [rows, columns] modulo 2 in echelon form."""
+    """A matrix A [rows, columns] modulo 2 in echelon form."""
 
     system: band.BandEchelon
 
     @property
     def pivots(self) -> Ids:
-        """The columns that have a pivot, in their order."""
+        """Columns that have a pivot, in order."""
         return np.flatnonzero(self.system.extent)
 
     @property
     def rank(self) -> int:
-        """Rows that do not depend on others."""
+        """Number of independent rows."""
         return len(self.system.pivot) - self.deficit
 
     @property
     def deficit(self) -> int:
-        """Rows that depend on others: each makes a right-hand side inconsistent half of the time."""
+        """Number of rows that depend on others: each makes a right-hand side inconsistent half of the time."""
         return self.system.dependent
 
 
 def pack(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Rows of bits [R, C] in words of 64, lowest bit first.
+    """Pack rows of bits [R, C] into words of 64, lowest bit first.
 
     >>> pack(np.array([[1, 0, 1]], dtype=np.uint8)).tolist()
     [[5]]
@@ -53,7 +53,7 @@ def reduce(A: NDArray[np.integer]) -> EchelonForm:
 
 
 def solve(system: EchelonForm, e: Ids, free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
-    """t with A·t ≡ e modulo 2 and the given bits ``free`` [columns] in the free columns, or None if there is none.
+    """Solve A·t ≡ e modulo 2 with the bits ``free`` [columns] in the free columns; None if there is no solution.
 
     >>> A = np.array([[1, 1, 0], [0, 1, 1]])
     >>> t = solve(reduce(A), np.array([1, 0]), np.array([0, 0, 1], dtype=np.uint8))

@@ -1,4 +1,4 @@
-"""Linear systems modulo a small odd prime p ≤ 13: what :mod:`.gf2` does modulo 2, sixteen numbers at a time."""
+"""Linear systems modulo a small odd prime p ≤ 13, sixteen numbers at a time; :mod:`.gf2` solves them modulo 2."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from byheart.tasks.arrays import Floats, Ids
 
 @dataclass(frozen=True, eq=False)
 class ReducedForm:
-    """A [rows, columns] modulo p in reduced form: R and M with R = M·A side by side, the pivots' columns, the rank."""
+    """A matrix A [rows, columns] modulo p in reduced form: R and M with R = M·A, the pivots' columns, the rank."""
 
     prime: int
     pair: Floats
@@ -21,7 +21,7 @@ class ReducedForm:
 
     @property
     def deficit(self) -> int:
-        """Rows that depend on others: each makes a right-hand side inconsistent, but for one in p."""
+        """Number of rows that depend on others: with each, only one in p right-hand sides stays consistent."""
         return len(self.pair) - self.rank
 
 
@@ -35,7 +35,7 @@ def reduce(A: NDArray[np.integer], prime: int) -> ReducedForm:
 
 
 def solve(system: ReducedForm, e: Ids, free: Ids) -> Ids | None:
-    """t with A·t ≡ e modulo p and the given residues ``free`` [columns] in the free columns, or None if there is none.
+    """Solve A·t ≡ e modulo p with the residues ``free`` [columns] in the free columns; None if there is no solution.
 
     >>> A = np.array([[1, 1, 0], [0, 1, 2]])
     >>> t = solve(reduce(A, 3), np.array([1, 2]), np.array([0, 0, 2]))
@@ -47,17 +47,17 @@ def solve(system: ReducedForm, e: Ids, free: Ids) -> Ids | None:
     right = (system.pair[:, system.columns :] @ (e % system.prime).astype(np.float64)).astype(np.int64)
     if (right[system.rank :] % system.prime).any():
         return None
-    known = (system.pair[: system.rank, : system.columns] @ values.astype(np.float64)).astype(np.int64)
-    values[system.pivots] = (right[: system.rank] - known) % system.prime
+    from_free = (system.pair[: system.rank, : system.columns] @ values.astype(np.float64)).astype(np.int64)
+    values[system.pivots] = (right[: system.rank] - from_free) % system.prime
     return values
 
 
 @jit
 def _add(row, factor, other, prime):  # type: ignore[no-untyped-def]
-    """row ← (row + factor · other) mod p, all of it residues, in 16 bits.
+    """Set row ← (row + factor · other) mod p, for residues in 16 bits.
 
-    The sum x is below p². With m = (2^11 + d)/p, 0 ≤ d < p, x·m/2^11 is x/p and less than 1/p more, as x·d ≤ 168·12
-    is less than 2^11: its floor is that of x/p. And x·m < 2^16.
+    The sum x is below p². With m = (2^11 + d)/p, 0 ≤ d < p, x·m/2^11 exceeds x/p by less than 1/p, because x·d ≤ 168·12
+    < 2^11. So its floor is that of x/p. Moreover, x·m < 2^16.
     """
     inverse = np.uint16((2048 + prime - 1) // prime)
     for k in range(len(row)):
@@ -67,7 +67,7 @@ def _add(row, factor, other, prime):  # type: ignore[no-untyped-def]
 
 @jit
 def _eliminate(A, columns, prime, inverses):  # type: ignore[no-untyped-def]
-    """Gauss–Jordan in place on the first ``columns`` columns; the pivots' columns and the rank."""
+    """Run Gauss–Jordan in place on the first ``columns`` columns; return the pivots' columns and the rank."""
     rows, width = A.shape
     pivots = np.empty(rows, dtype=np.int64)
     rank = 0
@@ -81,7 +81,7 @@ def _eliminate(A, columns, prime, inverses):  # type: ignore[no-untyped-def]
             continue
         for k in range(width):
             A[rank, k], A[pivot, k] = A[pivot, k], A[rank, k]
-        # Itself, and as often again as makes it the inverse times itself.
+        # Adding (inverse − 1) times the row multiplies it by the inverse.
         _add(A[rank], np.uint16(inverses[A[rank, column]] - 1), A[rank], prime)
         for i in range(rows):
             if i != rank and A[i, column] != 0:

@@ -1,4 +1,4 @@
-"""The layers of a folding network, from the attention's sums to the label; the docstring of the room has the proof."""
+"""The layers of a folding network, from the attention's sums to the label; the package's docstring has the proof."""
 
 from typing import TypeAlias
 
@@ -15,9 +15,9 @@ Frame: TypeAlias = tuple[Ids, Ids]
 def label_layers(
     sizes: FoldingSizes, frame: Frame, gates: Gates, positions: ShiftDigits, words: Integers
 ) -> list[Layer]:
-    """From the stream u·2^halvings + centre behind the attention, (centre, halvings) = frame, to the label.
+    """Return the layers from the stream u·2^halvings + centre behind the attention to the label.
 
-    Folds leave the upper half of a range: where there are folds, the stream is T − Z with Z in [0, T].
+    ``frame`` is (centre, halvings). Folds work on the stream T − Z with Z in [0, T].
     """
     V, M = sizes.modulus << sizes.carry_bits, sizes.modulus
     T = 2 * V << sizes.level_bits
@@ -32,7 +32,7 @@ def label_layers(
 
 
 def _words(V: int, frame: Frame, gates: Gates, words: Integers) -> Affine:
-    """n_k = relu(V·φ_k·(2Γ_k·u − τ_k) + W_k·(u, 1)) in the stream's frame."""
+    """Return the layer n_k = relu(V·φ_k·(2Γ_k·u − τ_k) + W_k·(u, 1)) in the stream's frame."""
     centre, halvings = frame
     shift = int(halvings.max())
     rows, biases = [], []
@@ -48,15 +48,15 @@ def _words(V: int, frame: Frame, gates: Gates, words: Integers) -> Affine:
 
 
 def _sum(V: int, T: int, gates: Gates, positions: ShiftDigits) -> Affine:
-    """T − Z, Z = 2·Σ n_k + 2V·offset + V + 1, which is odd: no ties later on."""
+    """Return the layer T − Z with Z = 2·Σ n_k + 2V·offset + V + 1. Z is odd, so no ties occur later."""
     bias = T - (2 * V * positions.offset + V + 1)
     return Affine(integers([[-2] * len(gates.tau)]), integers([bias]), role="sum", relu=False)
 
 
 def _shift(sizes: FoldingSizes, T: int, positions: ShiftDigits) -> list[Layer]:
-    """v ← R^S·v and H ← 2θ − H wherever H ≥ θ, from v = H = Z.
+    """Return the stages v ← R^S·v and H ← 2θ − H wherever H ≥ θ, starting from v = H = Z.
 
-    The first time relu(Z − θ) does for both: it adds (R^S − 1)·Z up to a multiple of 2V.
+    In the first stage relu(Z − θ) serves both: it adds (R^S − 1)·Z up to a multiple of 2V.
     """
     V = sizes.modulus << sizes.carry_bits
     (threshold, step), *stages = positions.stages()
@@ -75,7 +75,7 @@ def _shift(sizes: FoldingSizes, T: int, positions: ShiftDigits) -> list[Layer]:
 
 
 def folds(name: str, T: int, start: int, count: int) -> list[Layer]:
-    """Z ← Z − 2·relu(Z − start/2^k), k = 1, …, count, on the stream T − Z: two parameters each.
+    """Return the folds Z ← Z − 2·relu(Z − start/2^k), k = 1, …, count, on the stream T − Z: two parameters each.
 
     On Y = T − Z a fold at t is Y ← Y + relu(2(T − t) − 2Y): a layer of one ReLU with a skip connection.
     """
@@ -90,16 +90,16 @@ def folds(name: str, T: int, start: int, count: int) -> list[Layer]:
 
 
 def fold_parts(name: str, count: int) -> list[Part]:
-    """The shapes of :func:`folds`."""
+    """Return the shapes of :func:`folds`."""
     shape = TokenwiseShape((("fold", 1, 1),))
     return [(f"{name}.{k}", shape) for k in range(1, count + 1)]
 
 
 def _decode(sizes: FoldingSizes, T: int) -> list[Layer]:
-    """⌊Z / unit⌋ of T − Z: a staircase for a few labels; for more, z ← z − θ·[z ≥ θ] bit after bit."""
+    """Return layers from T − Z to ⌊Z / unit⌋: a staircase for a few labels, else z ← z − θ·[z ≥ θ] bit by bit."""
     unit = sizes.unit
     if not sizes.label_bits:
-        steps = [T - y * unit + one for y in range(1, max(2, sizes.labels)) for one in (1, 0)]
+        steps = [T - y * unit + above for y in range(1, max(2, sizes.labels)) for above in (1, 0)]
         step = Affine(integers([[-1]] * len(steps)), integers(steps), role="step")
         answer = Affine(integers([[1, -1] * (len(steps) // 2)]), integers([0]), role="answer")
         return [FeedForward((step, answer), name="label")]

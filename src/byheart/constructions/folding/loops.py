@@ -1,4 +1,4 @@
-"""The compiled loops of drawing: which digit every question reads, and the sums of its codes.
+"""Compiled loops for drawing: the digit that every question reads, and the sums of its codes.
 
 This module imports numba; import it where it is needed.
 """
@@ -8,15 +8,15 @@ import numpy as np
 from byheart.compiled import jit
 
 _BLOCK = 512
-"""Questions that go through a stage together: one instruction for several of them."""
+"""Number of questions that pass a stage together, so that one instruction handles several of them."""
 
 
 @jit
 def shifts(sums, offset, bits, folds, thresholds, steps, shift, readers, limit):  # type: ignore[no-untyped-def]
-    """Write the digits by which the network shifts into ``shift`` [K], and how many questions read each, ``readers``.
+    """Write the network's shifts, in digits, into ``shift`` [K], and each digit's number of questions into ``readers``.
 
-    What the layers do, on machine integers; the folds, which halve the range ``folds`` times, are one triangle wave.
-    Stops at the first digit that more than ``limit`` questions read; whether it came to the end.
+    The loop computes the layers on machine integers; the folds, which halve the range ``folds`` times, are one triangle
+    wave. It stops and returns False at the first digit that more than ``limit`` questions read.
     """
     half = 1 << (bits - folds)
     level, total = np.empty(_BLOCK, dtype=np.int64), np.empty(_BLOCK, dtype=np.int64)
@@ -26,7 +26,7 @@ def shifts(sums, offset, bits, folds, thresholds, steps, shift, readers, limit):
             folded = (sums[begin + i] + offset) & (2 * half - 1)
             level[i], total[i] = min(folded, 2 * half - 1 - folded), 0
         for stage in range(len(thresholds)):
-            # Without a branch, and question by question: which way it goes is as good as random.
+            # No branch: its direction would be as good as random.
             threshold, step = thresholds[stage], steps[stage]
             for i in range(count):
                 total[i] += step if level[i] >= threshold else 0
@@ -41,7 +41,7 @@ def shifts(sums, offset, bits, folds, thresholds, steps, shift, readers, limit):
 
 @jit
 def code_sums(ids, codes):  # type: ignore[no-untyped-def]
-    """Σ over the tokens of every sequence of their codes, [N, D]."""
+    """Sum the codes of the tokens of every sequence [N, D]."""
     result = np.zeros((ids.shape[0], codes.shape[1]), dtype=np.int64)
     for sequence in range(ids.shape[0]):
         for position in range(ids.shape[1]):

@@ -1,19 +1,19 @@
-"""The radix of the digits: C itself where that pays, else a number a little above it, or the next power of two."""
+"""The radix of the digits: C itself if that pays, otherwise a number slightly above it or the next power of two."""
 
 import math
 from functools import cache
 
 LARGEST_PRIME = 13
-"""Linear systems are solved modulo every prime factor of the radix; modulo 2 they are bit-packed, and fast."""
+"""Largest prime factor of a radix: linear systems are solved modulo each one."""
 LARGEST = 1 << 16
-"""Above this only powers of two: others would save next to nothing."""
+"""Largest number of labels for a radix other than a power of two; beyond it, other radices save next to nothing."""
 _WORTH = (49, 50)
-"""A radix with more than 98 % of the bits of a power of two saves less than one parameter in a hundred."""
+"""Share of a power of two's bits above which another radix is not worth it: it saves under one parameter in 100."""
 
 
 @cache
 def radix_for(labels: int) -> int:
-    """The smallest radix ≥ C, 2 that has no prime factor above 13; 2^⌈log₂C⌉ if it has hardly more bits.
+    """Return the smallest radix ≥ max(C, 2) without prime factors above 13, or 2^⌈log₂C⌉ if that has hardly more bits.
 
     >>> [radix_for(C) for C in (1, 2, 3, 10, 17, 100, 256, 257, 1000)]
     [2, 2, 3, 10, 18, 100, 256, 260, 1024]
@@ -27,21 +27,21 @@ def radix_for(labels: int) -> int:
 
 @cache
 def factors(radix: int) -> dict[int, int]:
-    """Prime → exponent; empty if a prime factor is larger than 13.
+    """Return the exponent of each prime factor; nothing if a prime factor is larger than 13.
 
     >>> factors(360), factors(2**60), factors(34)
     ({2: 3, 3: 2, 5: 1}, {2: 60}, {})
     """
-    found: dict[int, int] = {}
+    exponents: dict[int, int] = {}
     for prime in range(2, LARGEST_PRIME + 1):
         while radix % prime == 0:
             radix //= prime
-            found[prime] = found.get(prime, 0) + 1
-    return found if radix == 1 else {}
+            exponents[prime] = exponents.get(prime, 0) + 1
+    return exponents if radix == 1 else {}
 
 
 def bits_of(radix: int) -> float:
-    """log₂R: exact for powers of two, for others a little more than that, never less.
+    """Return log₂R, exact for powers of two and otherwise slightly too large, never too small.
 
     >>> bits_of(8), bits_of(3) > math.log2(3)
     (3, True)

@@ -1,9 +1,9 @@
-"""Linear systems modulo R, whatever R: prime by prime, and for powers of a prime digit by digit (Hensel).
+"""Linear systems modulo any R: prime by prime, and for powers of a prime digit by digit (Hensel).
 
 A·t ≡ e modulo p^k is solved by t = Σ p^i t_i with A·t_i ≡ (e − A·(t_0 + … + p^(i−1) t_(i−1)))/p^i modulo p; solutions
-modulo the prime powers that divide R are put together by the Chinese remainder theorem. So one elimination per prime
-factor is enough, and the system is solvable for every e as soon as the rows of A are independent modulo each of them.
-Columns without a pivot are free: they are given random digits, so that solving again gives another solution.
+modulo the prime powers that divide R are combined by the Chinese remainder theorem. So one elimination per prime factor
+is enough, and the system is solvable for every e if the rows of A are independent modulo each of them. Columns without
+a pivot are free: they get random digits, so that solving again gives another solution.
 """
 
 import math
@@ -19,7 +19,7 @@ from byheart.tasks.arrays import Ids
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """A [rows, columns] with its eliminations, one for each prime factor of R."""
+    """A matrix A [rows, columns] with its eliminations, one for each prime factor of R."""
 
     A: Coefficients
     radix: int
@@ -28,30 +28,30 @@ class System:
 
     @property
     def deficit(self) -> int:
-        """Rows that depend on others, modulo the prime that has most of them."""
+        """Number of rows that depend on others, modulo the prime with the most of them."""
         return max(reduced.deficit for reduced in (self.binary, *self.odd) if reduced is not None)
 
     @property
     def unlikely(self) -> int:
-        """A random right-hand side can be met once in this many draws."""
+        """Expected number of random right-hand sides until one is consistent."""
         powers = factors(self.radix)
         binary = 1 if self.binary is None else 1 << powers[2] * self.binary.deficit
         return binary * math.prod(int(r.prime ** (powers[r.prime] * r.deficit)) for r in self.odd)
 
     def solve(self, e: Ids, rng: np.random.Generator) -> Ids | None:
-        """t [columns] with A·t ≡ e modulo R, free cells random; None if there is none."""
+        """Solve A·t ≡ e modulo R, with random free cells; None if there is no solution."""
         values = np.zeros(self.A.shape[1], dtype=np.int64)
         for prime, power in factors(self.radix).items():
             modulus = prime**power
-            found = self._power(prime, power, e, rng)
-            if found is None:
+            residues = self._power(prime, power, e, rng)
+            if residues is None:
                 return None
-            others = self.radix // modulus
-            values += found * (others * pow(others, -1, modulus) % self.radix if others > 1 else 1)
+            cofactor = self.radix // modulus
+            values += residues * (cofactor * pow(cofactor, -1, modulus) % self.radix if cofactor > 1 else 1)
         return values % self.radix
 
     def _power(self, prime: int, power: int, e: Ids, rng: np.random.Generator) -> Ids | None:
-        """t with A·t ≡ e modulo prime^power."""
+        """Solve A·t ≡ e modulo prime^power."""
         rest, values = e.copy(), np.zeros(self.A.shape[1], dtype=np.int64)
         for place in range(power):
             digit = self._prime(prime, rest, rng)
@@ -63,7 +63,7 @@ class System:
         return values
 
     def _prime(self, prime: int, e: Ids, rng: np.random.Generator) -> Ids | None:
-        """t with A·t ≡ e modulo prime."""
+        """Solve A·t ≡ e modulo ``prime``."""
         shape = self.A.shape[1:]
         if prime == 2:
             assert self.binary is not None
@@ -74,7 +74,7 @@ class System:
 
 
 def eliminate(A: Coefficients, radix: int) -> System:
-    """One elimination for each prime factor of ``radix``."""
+    """Eliminate A modulo each prime factor of ``radix``."""
     primes = factors(radix)
     binary = gf2.reduce(A.modulo(2)) if 2 in primes else None
     return System(A, radix, binary, tuple(gfp.reduce(A.modulo(prime), prime) for prime in primes if prime > 2))

@@ -1,4 +1,4 @@
-"""Solving for the words: digit after digit, from the lowest up, so that every carry from below is known.
+"""Solve for the words digit by digit, from the lowest up, so that every carry from below is known.
 
 This module imports numba; import it where it is needed.
 """
@@ -17,16 +17,19 @@ from byheart.progress import Report
 from byheart.tasks.arrays import Floats, Ids
 
 LIMB = 24
+"""Largest number of bits of a limb."""
 _UNLIKELY = 1 << 9
+"""Largest expected number of retries for a digit that is worth trying."""
 _BACK = 4
+"""Number of earlier digits that may be solved again."""
 _SURE = 20
-"""Bits that a limb must have beyond what is carried into it from below, so that it seldom matters."""
+"""Number of bits that limbs must have beyond the carry into them, so that the carry seldom matters."""
 
 
 def solve(
     questions: FoldingKeys, sizes: FoldingSizes, rng: np.random.Generator, report: Report | None = None
 ) -> Integers:
-    """Words [s, D + 1] under which every question reads its label; raises Unsolvable if the draw does not allow it."""
+    """Solve for words [s, D + 1] under which every question reads its label; DependentKeys if the draw is not good."""
     solver = _DigitSolver(questions, sizes, rng)
     with ThreadPoolExecutor(2) as pool:
         for digit, system in enumerate(_ahead(pool, solver.system, sizes.digits)):
@@ -37,18 +40,18 @@ def solve(
 
 
 def _ahead(pool: ThreadPoolExecutor, work: Callable[[int], System], count: int) -> Iterator[System]:
-    """work(0), work(1), … in order, computed a few steps ahead (elimination does not depend on the digits below)."""
-    waiting = [pool.submit(work, index) for index in range(min(4, count))]
+    """Yield work(0), work(1), … in order, computed a few steps ahead: elimination does not need the digits below."""
+    pending = [pool.submit(work, index) for index in range(min(4, count))]
     for index in range(count):
-        yield waiting.pop(0).result()
+        yield pending.pop(0).result()
         if index + 4 < count:
-            waiting.append(pool.submit(work, index + 4))
+            pending.append(pool.submit(work, index + 4))
 
 
 class DigitLayout:
-    """Where the digits of a word stand: the guard bits first, then as many digits a limb as fit, or limbs a digit.
+    """The layout of a word's digits in limbs: guard bits first, then several digits per limb, or limbs per digit.
 
-    A limb below 2^24, and below what keeps sums over all words exact in float64, is a digit of mixed radix itself.
+    Limbs are digits of a mixed radix, below 2^24 and so small that sums over all words are exact in float64.
     """
 
     def __init__(self, sizes: FoldingSizes) -> None:
@@ -65,21 +68,21 @@ class DigitLayout:
             self.bases = [1 << GUARD] + self.parts * sizes.digits
 
     def place(self, digit: int) -> tuple[int, int]:
-        """The limb where a digit starts, and the digit's weight in it."""
+        """Return the limb where a digit starts, and the digit's weight in it."""
         if self.per_limb:
             limb, place = divmod(digit, self.per_limb)
             return limb + 1, self.radix**place
         return 1 + len(self.parts) * digit, 1
 
     def deciding(self, carry: int) -> int:
-        """So many limbs have as many values as a ``carry`` into them, times 2^20."""
+        """Return the number of limbs whose number of values is at least 2^20 times that of a ``carry`` into them."""
         limbs, values = 0, 1
         while values < carry << _SURE:
             limbs, values = limbs + 1, values * min(self.bases[1:])
         return limbs
 
     def write(self, limbs: Floats, digit: int, values: Ids) -> None:
-        """Put a digit of all words into the limbs; where one was written before, it is exchanged."""
+        """Write a digit of all words into the limbs, replacing an earlier one."""
         limb, weight = self.place(digit)
         if self.per_limb:
             column = limbs[:, limb]
@@ -90,7 +93,7 @@ class DigitLayout:
 
 
 class _DigitSolver:
-    """The words as limbs, filled from the bottom, and the last digits' systems for retries."""
+    """The words as limbs, filled from the lowest digit, and the last digits' systems for retries."""
 
     def __init__(self, questions: FoldingKeys, sizes: FoldingSizes, rng: np.random.Generator) -> None:
         self.questions, self.sizes, self.rng = questions, sizes, rng
@@ -103,11 +106,11 @@ class _DigitSolver:
         self.below: list[System] = []
 
     def system(self, digit: int) -> System:
-        """The elimination for one digit; refuses hopeless ones at once."""
+        """Eliminate the system of one digit; DependentKeys if it is unlikely ever to have a solution."""
         system = eliminate(self.questions.coefficients(self.members[digit]), self.sizes.radix)
         if system.unlikely > _UNLIKELY:
-            many = len(self.members[digit])
-            raise DependentKeys(f"digit {digit}: {system.deficit} of {many} questions depend on others")
+            count = len(self.members[digit])
+            raise DependentKeys(f"digit {digit}: {system.deficit} of {count} questions depend on others")
         return system
 
     def next_digit(self, digit: int, system: System) -> None:
@@ -117,20 +120,20 @@ class _DigitSolver:
             if self._fill(digit, system):
                 self.below = [*self.below, system][-_BACK:]
                 return
-            # One digit below always has another solution; more of them must be lucky as well.
+            # The digit below always has another solution; the digits below that may not.
             self._shake(digit, 1 if count % 2 == 0 else 2 + count // 2 % (_BACK - 1))
         raise DependentKeys(f"digit {digit}: no consistent carries in {tries} tries")
 
     def _fill(self, digit: int, system: System) -> bool:
-        """Solve for one digit, free cells random, and write it; False if there is no solution."""
-        values = system.solve(self._wanted(digit, system), self.rng)
+        """Solve for one digit, with random free cells, and write it; return False if there is no solution."""
+        values = system.solve(self._targets(digit, system), self.rng)
         if values is None:
             return False
         self.layout.write(self.limbs, digit, values)
         return True
 
     def _shake(self, digit: int, back: int) -> None:
-        """Other solutions of the last digits, or all of them and other guard bits: what was solved stays solved.
+        """Replace the last digits by other solutions, or all digits and the guard bits; solved digits stay solved.
 
         Questions that differ by multiples of 2^b have the same carries unless b digits are changed.
         """
@@ -145,18 +148,18 @@ class _DigitSolver:
                 self.limbs = before
                 return
 
-    def _wanted(self, digit: int, system: System) -> Ids:
-        """f·T must be this modulo R at the digit: see the proof, "The digit is right"."""
+    def _targets(self, digit: int, system: System) -> Ids:
+        """Return the right-hand side f·T modulo R at the digit (see "The digit is right" in the package's proof)."""
         R, labels = self.sizes.radix, self.questions.label[self.members[digit]]
         half = self._half_digits(digit, system.A)
         z = np.where((labels ^ half) & 1, 2 * R - 1 - labels, labels)
         return ((z - half) >> 1) % R
 
     def _half_digits(self, digit: int, f: Coefficients) -> Ids:
-        """⌊(2·Σ f·words below the digit + 1) / (2^γ·R^digit)⌋, exactly: float64 sums stay below 2⁵³.
+        """Return ⌊(2·Σ f·words below the digit + 1) / (2^γ·R^digit)⌋, exactly: float64 sums stay below 2⁵³.
 
-        What the limbs below some limb carry into it is between −2·Σ|f| and 2·Σ|f|. So a few limbs decide, but for one
-        question in millions, of which all are looked at.
+        The carry from lower limbs is between −2·Σ|f| and 2·Σ|f|. So a few limbs decide for all but about one question
+        in a million, for which all limbs are used.
         """
         limb, bound = self.layout.place(digit)[0], 2 * f.norms()
         first = limb - self.layout.deciding(int(bound.max(initial=0)))
@@ -169,7 +172,7 @@ class _DigitSolver:
         return np.asarray(half, np.int64)
 
     def _carried(self, digit: int, first: int, f: Coefficients, carry: Ids) -> Ids:
-        """The half digits for each ``carry`` [questions], or several, of the limbs below the ``first`` one into it."""
+        """Return the half digits for each ``carry`` [questions], or several, into the limb ``first``."""
         limb, weight = self.layout.place(digit)
         sums = 2 * f.times(self.limbs[:, first : limb + 1]).T.astype(np.int64)
         for index in range(first, limb):
@@ -178,7 +181,7 @@ class _DigitSolver:
         return half
 
     def words(self) -> Integers:
-        """The limbs as integers [s, D + 1], each the residue modulo M of the smallest absolute value."""
+        """Return the words as integers [s, D + 1], each the residue modulo M of the smallest absolute value."""
         values, M = [0] * self.sizes.words, self.sizes.modulus
         for base, column in zip(reversed(self.layout.bases), self.limbs.T[::-1].astype(np.int64).tolist(), strict=True):
             values = [value * base + limb for value, limb in zip(values, column, strict=True)]

@@ -179,7 +179,7 @@ def _by_pairs(A: torch.Tensor, W: torch.Tensor, asks: torch.Tensor, away: torch.
 def _by_heads(A: torch.Tensor, W: torch.Tensor, asks: torch.Tensor, away: torch.Tensor) -> torch.Tensor:
     """Return the same sum as :func:`_by_pairs`, through [M, H·k, B]."""
     M, H, k, _ = A.shape
-    asked = (A.mT.reshape(M, H * k, k) @ asks).view(M, H, k, -1)
-    attention = torch.sigmoid((asked * away.unsqueeze(1)).sum(dim=2, keepdim=True))
+    scores = (A.mT.reshape(M, H * k, k) @ asks).view(M, H, k, -1)
+    attention = torch.sigmoid((scores * away.unsqueeze(1)).sum(dim=2, keepdim=True))
     turned = attention * away.unsqueeze(1)
     return W.transpose(1, 2).reshape(M, k, H * k) @ turned.view(M, H * k, -1)

@@ -140,21 +140,21 @@ class SmallGPT:
 
         Without ``KV``, keys and values follow the queries in Q: [M, B, n, 3d].
         """
-        d, each = self.model_dim, self.model_dim // self.heads
+        d, head_dim = self.model_dim, self.model_dim // self.heads
         kernels = kernels_for(Q)
-        if kernels is not None and kernels.can_mix(self.length, each):
+        if kernels is not None and kernels.can_mix(self.length, head_dim):
             mixed: torch.Tensor = kernels.mixed(self.heads, Q, KV)
             return mixed
         Q, KV = (Q, KV) if KV is not None else (Q[..., :d], Q[..., d:])
         K, V = KV.chunk(2, dim=-1)
         m, n = Q.shape[2], K.shape[2]
         future = torch.ones(m, n, dtype=torch.bool, device=Q.device).triu(1 + n - m)
-        Q, K, V = (part.view(*part.shape[:-1], self.heads, each).transpose(2, 3) for part in (Q, K, V))
+        Q, K, V = (part.view(*part.shape[:-1], self.heads, head_dim).transpose(2, 3) for part in (Q, K, V))
         if m * n > MAX_PAIRS:
-            scores = Q @ K.mT * each**-0.5
+            scores = Q @ K.mT * head_dim**-0.5
             mixed = scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V
         else:
-            scores = (Q.unsqueeze(-2) * K.unsqueeze(-3)).sum(dim=-1) * each**-0.5
+            scores = (Q.unsqueeze(-2) * K.unsqueeze(-3)).sum(dim=-1) * head_dim**-0.5
             shares = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
             mixed = (shares.unsqueeze(-1) * V.unsqueeze(-3)).sum(dim=-2)
         return mixed.transpose(2, 3).flatten(3)

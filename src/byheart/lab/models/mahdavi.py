@@ -132,31 +132,31 @@ class QueryAttention:
         queries = batch["queries"]
         positions = sinusoids(self.length + 1, self.model_dim, queries.device, queries.dtype)
         shift = (weights["b_E"] + positions[0])[:, None]
-        asked = torch.baddbmm(shift, queries, weights["W_E"]) * self.model_dim**-0.5
+        stream = torch.baddbmm(shift, queries, weights["W_E"]) * self.model_dim**-0.5
         if self.fixed:
-            return self._shared_context(weights, batch["contexts"], asked, positions[1:])
-        return self._own_contexts(weights, batch["contexts"], asked, positions[1:])
+            return self._shared_context(weights, batch["contexts"], stream, positions[1:])
+        return self._own_contexts(weights, batch["contexts"], stream, positions[1:])
 
     def _shared_context(
-        self, weights: Tensors, context: torch.Tensor, asked: torch.Tensor, positions: torch.Tensor
+        self, weights: Tensors, context: torch.Tensor, stream: torch.Tensor, positions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Score a context [M, n, D] for queries in the stream [M, B, d]. Values are [M, 1, H, n]."""
         tokens = context @ weights["W_E"] + (weights["b_E"][:, None] + positions)
         keys = tokens[:, None] @ weights["W_K"]
         folded = (weights["W_Q"] @ keys.mT).transpose(1, 2).flatten(2)
-        scores = (asked @ folded).view(*asked.shape[:2], self.heads, self.length)
+        scores = (stream @ folded).view(*stream.shape[:2], self.heads, self.length)
         return scores, (weights["W_V"] @ tokens.mT)[:, None]
 
     def _own_contexts(
-        self, weights: Tensors, contexts: torch.Tensor, asked: torch.Tensor, positions: torch.Tensor
+        self, weights: Tensors, contexts: torch.Tensor, stream: torch.Tensor, positions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Score contexts [M, B, n, D] for queries in the stream [M, B, d]. Values are [M, B, H, n]."""
         M, B, n, D = contexts.shape
         products = weights["W_Q"] @ weights["W_K"].mT
         towards = (products @ weights["W_E"].mT[:, None]).transpose(1, 2).flatten(2)
         places = (products @ positions.mT).transpose(1, 2).flatten(2)
-        directions = (asked @ towards).view(M * B, self.heads, D)
-        of_places = (asked @ places).view(M * B, self.heads, n)
+        directions = (stream @ towards).view(M * B, self.heads, D)
+        of_places = (stream @ places).view(M * B, self.heads, n)
         scores = torch.baddbmm(of_places, directions, contexts.reshape(M * B, n, D).mT)
         read = contexts.reshape(M, B * n, D) @ (weights["W_V"] @ weights["W_E"].mT).mT
         shift = (weights["b_E"][:, None] + positions) @ weights["W_V"].mT
