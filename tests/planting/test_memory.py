@@ -11,7 +11,7 @@ from byheart.planting.checking import padded, unsaid
 from byheart.planting.contexts import PlantedFact, Spoken, different
 from byheart.planting.memory import PlantedMemory, listed, made
 from byheart.planting.modeling_plant import PRIME, MemoryPlan, hashes, places, read
-from byheart.planting.table import packed, size_for, solved
+from byheart.planting.fact_table import packed, size_for, solved
 
 BITS = (None, 44)
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from byheart.errors import BadInput
 from byheart.planting.modeling_plant import PLACES, Memory, WholeKeys, found, hashes, places, read
-from byheart.planting.table import packed
+from byheart.planting.fact_table import packed
 
 
 @dataclass(frozen=True)
