@@ -13,7 +13,7 @@ from checking import judged
 from tables import OUT, parser, table
 
 from byheart.bounds import counting
-from byheart.certificates.collapsed import judge_collapsed, tokens_for
+from byheart.certificates.judges.collapsed import judge_collapsed, tokens_for
 from byheart.constructions import build
 from byheart.constructions.lower_bound import lower_bound
 from byheart.networks.exact.collapse import collapse

@@ -1,4 +1,4 @@
-"""``byheart``, and ``python -m byheart``: what begins before the commands are imported, which takes half a second."""
+"""The program ``byheart``, and ``python -m byheart``. It imports the commands, which takes half a second, last."""
 
 import sys
 

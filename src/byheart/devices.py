@@ -9,7 +9,7 @@ PROOF_DEVICES = ("cpu", "cuda")
 
 
 def find_device(name: str, kinds: tuple[str, ...] | None = None) -> torch.device:
-    """The device of this name, of one of these ``kinds``; BadInput if it cannot be used here.
+    """Return the device of this name; raise BadInput if it is not of these ``kinds`` or cannot be used here.
 
     >>> find_device("cpu")
     device(type='cpu')
@@ -25,7 +25,7 @@ def find_device(name: str, kinds: tuple[str, ...] | None = None) -> torch.device
 
 
 def device_suffix(device: torch.device) -> str:
-    """Where something ran, at the end of a phrase: nothing of the CPU.
+    """Return " on NVIDIA H200" for such a GPU, and an empty string for the CPU.
 
     >>> device_suffix(torch.device("cpu"))
     ''

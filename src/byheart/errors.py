@@ -1,7 +1,7 @@
-"""The one error that users meet: something they gave us cannot be used.
+"""The error that users meet when their input cannot be used, and common checks.
 
-The commands turn it into one line on stderr and exit code 2. A message says what was expected, what was found and
-where, and, if there is something to do about it, what.
+The commands turn it into one line on stderr and exit code 2. A message says where the error is, what was found, what
+was expected, and what can be done about it.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from sys import float_info
 
 
 def missing_package(package: str, purpose: str, extra: str) -> str:
-    """What to say when a library is not there: what for, and how to get it; Byheart's own name is on no index.
+    """Return the message for a missing library: its purpose, and how to install it. Byheart itself is on no index.
 
     >>> missing_package("matplotlib", "drawing", "plots")
     "drawing needs matplotlib, which is not installed; install it, or in a clone of Byheart:  pip install -e '.[plots]'"
@@ -19,19 +19,19 @@ def missing_package(package: str, purpose: str, extra: str) -> str:
 
 
 def check_installed(package: str, purpose: str, extra: str) -> None:
-    """BadInput if a library is not there, before any work that would be lost without it."""
+    """Raise BadInput if a library is not installed, before any work that would be lost without it."""
     from importlib.util import find_spec
 
     try:
-        found = find_spec(package) is not None
+        is_installed = find_spec(package) is not None
     except ImportError:
-        found = False
-    if not found:
+        is_installed = False
+    if not is_installed:
         raise BadInput(missing_package(package, purpose, extra))
 
 
 def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
-    """What to say to a name that there is not: the closest ones; if none is close, all of them, or something else.
+    """Suggest the closest of ``names`` for an unknown ``word``; if none is close, return ``otherwise`` or list all.
 
     >>> did_you_mean("foldng", ["folding", "vardi-2022"])
     "did you mean 'folding'?"
@@ -47,23 +47,23 @@ def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
 
 
 def check_seed(seed: object) -> None:
-    """BadInput unless ``seed`` is a whole number, 0 or more."""
+    """Raise BadInput unless ``seed`` is a whole number, 0 or more."""
     if not isinstance(seed, int) or seed < 0:
         raise BadInput(f"seed is {seed!r}; expected a whole number, 0 or more")
 
 
 MAX_THREADS = 256
-"""More than any machine here has cores for; each takes memory of its own."""
+"""Most threads: more than common machines have cores, and each takes memory."""
 
 
 def check_threads(threads: object, name: str = "threads") -> None:
-    """BadInput unless ``threads`` is a number of threads, or of other things that each take memory of their own."""
+    """Raise BadInput unless ``threads`` is a possible number of threads, or of processes or the like."""
     if not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
         raise BadInput(f"{name} is {threads!r}; expected a whole number from 1 to {MAX_THREADS}")
 
 
 def check_positive(name: str, value: object) -> None:
-    """BadInput unless ``value`` is a finite number above 0."""
+    """Raise BadInput unless ``value`` is a finite number above 0."""
     if not isinstance(value, int | float) or not 0 < value <= float_info.max:
         raise BadInput(f"{name} is {value!r}; expected a positive number")
 

@@ -1,4 +1,4 @@
-"""Byheart's networks as Hugging Face's: importing this module makes ``transformers`` know them.
+"""Byheart's networks as Hugging Face's: importing this module registers them with ``transformers``.
 
     import byheart.hf
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -31,10 +31,10 @@ ByheartConfig = pretrained.ByheartConfig
 
 
 class ByheartForCausalLM(pretrained.ByheartForCausalLM):
-    """The same, and what it saves can be loaded without Byheart too."""
+    """The model of ``pretrained`` under its own name, which config.json records; saved folders load without Byheart."""
 
     def save_pretrained(self, save_directory: Any, *given: Any, **others: Any) -> None:
-        """As transformers does, and with the code that the configuration names."""
+        """Save the model as transformers does, with the code that the configuration names."""
         super().save_pretrained(save_directory, *given, **others)
         (Path(save_directory) / MODELING).write_text(modeling(), encoding="utf-8")
 

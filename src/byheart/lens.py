@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from transformer_lens.model_bridge import TransformerBridge
 
 SCALE = 2.0
-"""What the model divides its scores by, and W_Q is multiplied with: a power of two, and not 1."""
+"""Number that the model divides its scores by, and that W_Q is multiplied with: a power of two, but not 1."""
 
 
 def to_transformer_lens(network: SoftmaxNetwork) -> "TransformerBridge":
-    """The network as a TransformerLens model in float64, on the CPU, without a tokenizer.
+    """Convert the network to a TransformerLens model in float64, on the CPU, without a tokenizer.
 
-    Its tensors stay what they are, under the names that TransformerLens gives them: ``model.W_E`` [ω, d], ``W_pos``
+    Its tensors keep their values, under the names that TransformerLens gives them: ``model.W_E`` [ω, d], ``W_pos``
     [n, d], ``W_Q`` (doubled), ``W_K``, ``W_V`` [1, H, d, d_h], ``W_O`` [1, H, d_h, d], ``W_U`` [d, C]. BadInput if
     TransformerLens has no such model, or is not installed.
     """
@@ -75,7 +75,7 @@ def to_transformer_lens(network: SoftmaxNetwork) -> "TransformerBridge":
 
 
 def planted_in_transformer_lens(folder: Path | str) -> "TransformerBridge":
-    """A planted model in TransformerLens, in float32 on the CPU: the base with all its hooks, and the memory behind it.
+    """Load a planted model into TransformerLens, in float32 on the CPU: the base with its hooks, then the memory.
 
     The memory is ``model.original_model.plant``, on which :func:`byheart.planting.forget` works. TransformerLens goes
     by the names in a configuration, so it is told those of the base, and given the model; nothing in the folder is run.
@@ -93,7 +93,7 @@ def planted_in_transformer_lens(folder: Path | str) -> "TransformerBridge":
 
 
 def _bridge() -> Any:
-    """TransformerLens' class of models; BadInput if it is not there."""
+    """Return TransformerLens' class of models; raise BadInput if it is not installed."""
     try:
         from transformer_lens.model_bridge import TransformerBridge
     except ImportError as error:
@@ -102,7 +102,7 @@ def _bridge() -> Any:
 
 
 def _tensors(network: SoftmaxNetwork) -> dict[str, Floats]:
-    """Every tensor by TransformerLens' name, in its layout; BadInput if it has no such model.
+    """Return every tensor by TransformerLens' name, in its layout; raise BadInput if it has no such model.
 
     >>> import numpy as np
     >>> one = np.ones((1, 1, 1))
@@ -138,12 +138,12 @@ has no model with a query beside the context
 
 
 def _rows(heads: Floats) -> Floats:
-    """[H, d, d_h] as [H·d_h, d]: the layout of torch.nn.Linear, head after head."""
+    """Reshape [H, d, d_h] to [H·d_h, d], the layout of torch.nn.Linear, head after head."""
     return heads.transpose(0, 2, 1).reshape(-1, heads.shape[1])
 
 
 def _state(tensors: dict[str, Floats]) -> "dict[str, Tensor]":
-    """The model's state: the tensors, copied, and a bias of zero wherever it has one."""
+    """Return the model's state: copies of the tensors, and zeros for every bias."""
     import torch
 
     state = {name: torch.tensor(tensor) for name, tensor in tensors.items()}

@@ -1,13 +1,13 @@
-"""The one progress type: how those who work for long tell those who wait."""
+"""The type of functions that are told of progress."""
 
 from typing import Protocol
 
 
 class Report(Protocol):
-    """Called with how many steps are done, how many there are in all, and, where it helps, what is being done.
+    """A function of the number of steps done, their total number, and a note on the step in progress.
 
-    Whoever works calls it as often as a bar should move; whoever waits passes ``None`` to hear nothing.
+    Long work calls it as often as a progress bar should move. Callers who want no reports pass ``None``.
     """
 
     def __call__(self, done: int, total: int, note: str = "", /) -> object:
-        """Hear it."""
+        """Take note of the progress."""

@@ -1,10 +1,10 @@
-"""Which version of a package is installed."""
+"""Versions of installed packages."""
 
 from importlib.metadata import PackageNotFoundError, version
 
 
 def installed_version(package: str) -> str | None:
-    """As it is installed; None if it is not: Byheart, say, where it runs from its source tree.
+    """Return the installed version of a package; None if it is not installed, as Byheart run from its source tree.
 
     >>> installed_version("no such package") is None
     True

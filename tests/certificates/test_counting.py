@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from byheart.certificates import Certificate, certify, controls, judge, read, recheck, write
 from byheart.certificates.certificate import MOST_BYTES
+from byheart.certificates.claim import Claim, sentence
 from byheart.certificates.counting import Count, ranges
 from byheart.certificates.judges import asked
-from byheart.certificates.verdict import Answer, Outcomes, Verdict, summed_up, tallied
+from byheart.certificates.verdict import Outcomes, Verdict, tallied
 from byheart.errors import BadInput
 from byheart.networks import load
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
@@ -253,13 +254,13 @@ def test_options_that_do_not_go_together() -> None:
         certify(double(), SIX, named="wrong.csv")
 
 
-def test_a_statement_that_says_of_nothing_what_it_holds_of_is_ours() -> None:
-    """Judges to come: what they state must say of what it holds, or counting it would say something else."""
-    told = summed_up([[Answer("right", 1.0, "1")]], lambda _, __: 1, statement="All is well.", method="m", seconds=0.0)
-    from byheart.certificates.counting import counted
-
-    with pytest.raises(AssertionError, match="of what it holds"):
-        counted(told)
+@pytest.mark.parametrize("name", ["equals label", "rounds to label", "largest logit", "near target", "same network"])
+def test_every_claim_about_answers_says_of_how_many(name: Any) -> None:
+    claim = Claim(name, "as real numbers", tolerance=0.5)
+    counts = {"checked": 6, "right": 4}
+    assert "4 of 6 examples" in sentence(replace(claim, exactly=True), **counts)
+    assert "at least 3 of 6 examples" in sentence(replace(claim, at_least=3), **counts)
+    assert "at least 4 and at most 5 of 6" in sentence(replace(claim, exactly=True), **counts, undecided=1)
 
 
 # ── Names ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -316,9 +317,11 @@ def test_what_is_tallied_is_what_is_there() -> None:
     verdict = judge(double(), SIX)
     assert verdict.outcomes is not None
     assert verdict.outcomes.codes.tolist() == [0, 1, 0, 1, 1, 0]
-    nothing = Verdict(statement="s", method="m", seconds=0.0, **tallied(Outcomes(np.zeros(0, np.uint8), str)))  # type: ignore[arg-type]
+    nothing = Verdict(
+        claim=Claim("equals label"), method="m", seconds=0.0, **tallied(Outcomes(np.zeros(0, np.uint8), str))
+    )  # type: ignore[arg-type]
     assert (nothing.checked, nothing.certified, nothing.counterexample) == (0, False, None)
-    assert not replace(nothing, counted=True).certified, "nothing asked is nothing proved"
+    assert not replace(nothing, claim=replace(nothing.claim, exactly=True)).certified, "nothing asked is nothing proved"
     told = verdict.as_json()
     assert (told["certified"], told["counterexample"]["example"]) == (False, 1)
     assert json.loads(json.dumps(told))["errors"] == 3

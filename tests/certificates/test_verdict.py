@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byheart.certificates import Verdict
+from byheart.certificates.claim import Claim
 from byheart.certificates.verdict import Answer, decide, doubling, summed_up
 
 needs = st.lists(st.lists(st.integers(1, 200), min_size=1, max_size=3), min_size=1, max_size=6)
+
+CLAIM = Claim("equals label")
 
 
 @given(st.integers(1, 1000), st.integers(1, 1000))
@@ -45,7 +48,7 @@ def test_the_first_that_is_not_right_is_named() -> None:
     verdict = summed_up(
         [[right, right], [right, open_], [wrong, right]],
         lambda example, position: 10 * example + position,
-        statement="s",
+        claim=CLAIM,
         method="m",
         seconds=1.0,
         positions=True,
@@ -60,4 +63,4 @@ def test_the_first_that_is_not_right_is_named() -> None:
 )
 def test_only_what_is_proved_is_certified(checked: int, errors: int, undecided: int, certified: bool) -> None:
     """Nothing asked is nothing proved."""
-    assert Verdict("s", "m", checked, errors, 0.0, undecided=undecided).certified is certified
+    assert Verdict(CLAIM, "m", checked, errors, 0.0, undecided=undecided).certified is certified

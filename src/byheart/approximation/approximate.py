@@ -40,10 +40,10 @@ from byheart.tasks.distinct import distinct, first_positions
 
 DEFAULT = "kajitsuka-sato-2024"
 LARGEST_GRID = 200_000
-"""Sequences; fewer where a construction's network has units for every question, and takes minutes to certify."""
+"""Most sequences of a grid; fewer for constructions with units for every question, which certify slowly."""
 _LARGEST_GRIDS = {DEFAULT: 10_000, "interpolate": 20_000}
 RAMP_BITS = 8
-"""At least this many: cell numbers below 2^19 on ramps over 2^−40-fine points then fit floats."""
+"""Least k: cell numbers below 2^19, on ramps over points that are multiples of 2^−40, then fit floats."""
 _LARGEST_INPUT = 256
 _SAMPLES = 20_000
 _ROOM = 0.97
@@ -54,7 +54,7 @@ _ROUNDING_SHARE = 1 / 4
 
 @dataclass(frozen=True)
 class Design:
-    """What is chosen before anything is built, and what that is based on."""
+    """The choices made before anything is built, and the measurement behind them."""
 
     cells: int
     """g, cells per coordinate."""
@@ -63,14 +63,14 @@ class Design:
     ramp_bits: int
     """k: ramps are 2^−k of a cell wide."""
     ramps: float
-    """At most this much of the error comes from the ramps, by the spread that was measured."""
+    """Most that the ramps add to the error, by the measured spread."""
     expected: DistanceEstimate
     """The staircase's distance from the function, measured on random points, with three standard errors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """A network that approximates ``target``, and how it came about."""
+    """A network that approximates ``target``, with its parts and its certificate."""
 
     target: Target
     epsilon: float
@@ -80,12 +80,12 @@ class Approximation:
     """The grid, memorized."""
     built: Built
     certificate: Certificate
-    """That the memorizing part answers the whole grid right."""
+    """Certificate that the memorizing part answers the whole grid right."""
     network: ExactNetwork
     account: Account
 
     def close(self, measured: DistanceEstimate) -> bool:
-        """Whether the grid is certified and the measured distance's upper limit, ramps added, is at most ε."""
+        """Return True if the grid is certified and the measured distance's upper limit plus the ramps is at most ε."""
         return self.certificate.certified and measured.high + self.design.ramps <= self.epsilon
 
 
@@ -100,7 +100,7 @@ def approximate(
     seed: int = 0,
     report: Report | None = None,
 ) -> Approximation:
-    """A network within ``epsilon`` of ``target`` in d_p on sequences of ``length`` tokens in [0, 1]^``dim``.
+    """Build a network within ``epsilon`` of ``target`` in d_p on sequences of ``length`` tokens in [0, 1]^``dim``.
 
     >>> from byheart.approximation import find
     >>> made = approximate(find("rank"), length=3, epsilon=0.1)
@@ -132,7 +132,7 @@ def approximate(
 def choose(
     target: Target, *, length: int, dim: int, epsilon: float, p: float, seed: int = 0, largest: int = LARGEST_GRID
 ) -> Design:
-    """The smallest grid that is fine enough, as measured on random points (not those that :func:`measure` takes).
+    """Choose the smallest grid that is fine enough on random points, which are not those of :func:`measure`.
 
     >>> from byheart.approximation import find
     >>> [choose(find("contrast"), length=3, dim=1, epsilon=e, p=2).cells for e in (0.4, 0.2, 0.1)]
@@ -163,7 +163,7 @@ def choose(
 
 
 def grid_task(target: Target, design: Design, *, length: int, dim: int) -> tuple[SeqToSeq, int]:
-    """All multisets of cells with the levels of ``target`` at their centres; and the lowest level, which is label 0."""
+    """Return all multisets of cells, labelled by the levels at their centres, and the lowest level, label 0."""
     vectors = grid(design.cells, length, dim)
     levels = _rounded(target(centres(vectors, design.cells)), design.step_bits)
     # Equal tokens have equal values, but a sum in another order may round to another level: the first one counts.
@@ -175,7 +175,7 @@ def grid_task(target: Target, design: Design, *, length: int, dim: int) -> tuple
 
 
 def check_sizes(length: int, dim: int, epsilon: float, construction: str, seed: int) -> None:
-    """BadInput for what no approximation can have."""
+    """Raise BadInput for sizes that no approximation can have."""
     for name, value in (("length", length), ("dim", dim)):
         if value < 1:
             raise BadInput(f"{name} is {value}; expected 1 or more")
@@ -191,7 +191,7 @@ def check_sizes(length: int, dim: int, epsilon: float, construction: str, seed: 
 
 
 def _candidates() -> Iterator[int]:
-    """1, 2, …, 64, and then about every 64th more: the measured error need not fall with every cell."""
+    """Yield 1, 2, …, 64, then larger numbers in steps of about 1/64, since the error need not fall at each."""
     cells = 1
     while True:
         yield cells
@@ -199,17 +199,17 @@ def _candidates() -> Iterator[int]:
 
 
 def _rounded(values: Floats, step_bits: int) -> Floats:
-    """The nearest multiples of 2^−s, in units of it."""
+    """Round to multiples of 2^−s; return the factors."""
     return np.rint(values * 2.0**step_bits)
 
 
 def _ramp_bits(factor: float, p: float) -> int:
-    """The least k ≥ RAMP_BITS with factor·2^(−k/p) ≤ 1."""
+    """Return the least k ≥ RAMP_BITS with factor·2^(−k/p) ≤ 1."""
     return max(RAMP_BITS, math.ceil(p * math.log2(factor))) if factor > 0 else RAMP_BITS
 
 
 def _value(labels: int, lowest: int, step_bits: int) -> FeedForward:
-    """Level ↦ (lowest + the level, clipped to 0 … labels − 1) / 2^s."""
+    """Return the layer that maps a level to (lowest + the level, clipped to 0 … labels − 1) / 2^s."""
     clip = Affine(integers([[1], [1]]), integers([0, 1 - labels]), role="clip")
     scale = 1 << max(0, -step_bits)
     W, b = integers([[scale, -scale]]), integers([scale * lowest])

@@ -1,4 +1,4 @@
-"""What is approximated: functions of a sequence that give one number per token, and move with the tokens.
+"""The functions to approximate: they give one number per token, and their values move with the tokens.
 
 A function takes float64 [S, n, d], S sequences of n tokens in [0, 1]^d, and gives float64 [S, n]: one output per token,
 d' = 1. (The theorem has any d'; d' functions, approximated one by one, are the same thing.) There are a few examples by
@@ -27,12 +27,12 @@ _LARGEST = 1e100
 
 
 def _levels(points: Floats) -> Floats:
-    """Every token as one number in [0, 1], the mean of its coordinates: [S, n]."""
+    """Return the mean of every token's coordinates, [S, n]."""
     return np.asarray(points.mean(axis=2), np.float64)
 
 
 def attention(points: Floats) -> Floats:
-    """A softmax attention head: the mean of all tokens t_j, weighted by exp(4⟨x_k, x_j⟩), where t is the token's mean.
+    """Compute a softmax attention head: the mean of all t_j, weighted by exp(4⟨x_k, x_j⟩), where t is the token's mean.
 
     >>> attention(np.array([[[0.0], [1.0]]])).round(3).tolist()
     [[0.5, 0.982]]
@@ -42,7 +42,7 @@ def attention(points: Floats) -> Floats:
 
 
 def contrast(points: Floats) -> Floats:
-    """The token minus the mean of all tokens.
+    """Compute the token minus the mean of all tokens.
 
     >>> contrast(np.array([[[0.0], [1.0]]])).tolist()
     [[-0.5, 0.5]]
@@ -52,7 +52,7 @@ def contrast(points: Floats) -> Floats:
 
 
 def rank(points: Floats) -> Floats:
-    """A smooth rank: the mean over all tokens j of 1 / (1 + exp(−8(t_k − t_j))), where t is the token's mean.
+    """Compute a smooth rank: the mean over all tokens j of 1 / (1 + exp(−8(t_k − t_j))), where t is the token's mean.
 
     >>> rank(np.array([[[0.0], [1.0], [0.5]]])).round(2).tolist()
     [[0.17, 0.83, 0.5]]
@@ -62,7 +62,7 @@ def rank(points: Floats) -> Floats:
 
 
 def variance(points: Floats) -> Floats:
-    """The variance of the tokens' means, the same for all tokens, times 4: from 0 to 1.
+    """Compute the variance of the tokens' means, the same for all tokens, times 4: from 0 to 1.
 
     >>> variance(np.array([[[0.0], [1.0]]])).tolist()
     [[1.0, 1.0]]
@@ -72,7 +72,7 @@ def variance(points: Floats) -> Floats:
 
 
 def wave(points: Floats) -> Floats:
-    """A wave whose phase is the mean of all tokens: ½ sin(2π(t_k + mean t)); the hardest of the examples.
+    """Compute a wave whose phase is the mean of all tokens: ½ sin(2π(t_k + mean t)); the hardest of the examples.
 
     >>> wave(np.array([[[0.0], [0.5]]])).tolist()
     [[0.5, -0.5]]
@@ -98,7 +98,7 @@ class Target:
     function: Function
 
     def __call__(self, points: Floats) -> Floats:
-        """The values [S, n] at ``points`` [S, n, d]; BadInput if the function fails, or gives something else."""
+        """Return values [S, n] at ``points`` [S, n, d]; raise BadInput if the function fails or gives other shapes."""
         _, length, dim = points.shape
         each = max(1, _CHUNK // (length * length * dim))  # a function may look at all pairs of tokens
         return np.concatenate([self._values(points[start : start + each]) for start in range(0, len(points), each)])
@@ -128,7 +128,7 @@ class Target:
 
 
 def find(name: str) -> Target:
-    """The function called ``name``: one of :data:`FUNCTIONS`, or ``path/to/file.py:function``.
+    """Return the function called ``name``: one of :data:`FUNCTIONS`, or ``path/to/file.py:function``.
 
     A file is run as Python code, as ``import`` would.
 
@@ -167,7 +167,7 @@ def _load(path: Path, name: str) -> Function:
 
 
 def check_equivariance(target: Target, length: int, dim: int, rng: np.random.Generator) -> None:
-    """Refuse a function whose answers do not move with the tokens, with an example; on random points, up to rounding.
+    """Raise BadInput, with an example, if the values do not move with the tokens; on random points, up to rounding.
 
     Half of the points are from {0, ½, 1}, so that equal tokens occur.
 
@@ -194,5 +194,5 @@ tokens in the order [[1], [0]] it answers [0, -1]; expected the same numbers in 
 
 
 def _words(values: Floats) -> str:
-    """Numbers for people, nested as they are."""
+    """Write nested numbers with three digits."""
     return f"[{', '.join(_words(value) for value in values)}]" if values.ndim else f"{float(values):.3g}"

@@ -1,4 +1,4 @@
-"""How far a network is from a function: d_p, measured on random points with the network's own outputs.
+"""The distance d_p of a network from a function, measured on random points with the network's own outputs.
 
 d_p(f, g) = (∫ over [0, 1]^{n×d} of Σ_k |f(X)_k − g(X)_k|^p dX)^{1/p}. The integral is a mean over random points, whose
 coordinates are multiples of 2^−40, so that floats hold them and the network's evaluation on them is exact. (A network
@@ -37,19 +37,19 @@ class DistanceEstimate:
 
 
 def check_p(p: float) -> None:
-    """BadInput unless 1 ≤ p ≤ 100; beyond, |·|^p leaves the floats and weights have thousands of bits."""
+    """Raise BadInput unless 1 ≤ p ≤ 100; beyond, |·|^p leaves the floats and weights have thousands of bits."""
     if not 1 <= p <= _LARGEST_P:
         raise BadInput(f"p is {p}; expected 1 to {_LARGEST_P:g}, the exponent of the distance d_p")
 
 
 def check_samples(samples: int) -> None:
-    """BadInput for fewer points than a mean and its error take."""
+    """Raise BadInput for fewer points than a mean and its error need."""
     if samples < 2:
         raise BadInput(f"samples is {samples}; expected at least 2 random points, preferably thousands")
 
 
 def random_points(samples: int, length: int, dim: int, rng: np.random.Generator) -> Floats:
-    """``samples`` sequences, uniform on [0, 1]^{n×d}, coordinates multiples of 2^−40.
+    """Draw ``samples`` sequences, uniform on [0, 1]^{n×d}, whose coordinates are multiples of 2^−40.
 
     >>> points = random_points(2, 3, 1, np.random.default_rng(0))
     >>> points.shape, bool((points * 2**40 % 1 == 0).all())
@@ -60,7 +60,7 @@ def random_points(samples: int, length: int, dim: int, rng: np.random.Generator)
 
 
 def distance(differences: Floats, p: float, z: float = Z95) -> DistanceEstimate:
-    """d_p from the differences [S, n] at random points, ``z`` standard errors to either side.
+    """Estimate d_p from the differences [S, n] at random points, with ``z`` standard errors to either side.
 
     >>> distance(np.array([[3.0, 4.0], [3.0, 4.0]]), p=2)
     DistanceEstimate(error=5.0, low=5.0, high=5.0, samples=2)
@@ -84,7 +84,7 @@ def measure(
     seed: int = 0,
     report: Report | None = None,
 ) -> DistanceEstimate:
-    """d_p between ``network`` and ``target`` on ``samples`` random points; the same seed gives the same points.
+    """Estimate d_p between ``network`` and ``target`` on ``samples`` random points; a seed fixes the points.
 
     >>> from byheart.approximation.functions import find
     >>> from byheart.approximation.quantise import quantise
@@ -99,7 +99,7 @@ def measure(
 
 
 def outputs(network: ExactNetwork, points: Floats, *, report: Report | None = None) -> tuple[Floats, Floats]:
-    """The network's outputs at ``points`` as floats [S, n], and how far the true ones may be off because of softmax.
+    """Return the outputs [S, n] at ``points`` as floats, and how far the true ones may be off because of softmax.
 
     The first layer, which is token-wise, runs on every point, and the others once on every different sequence that it
     gives: there are many points in a cell, and the network is a composition, so nothing changes.
@@ -117,7 +117,7 @@ def outputs(network: ExactNetwork, points: Floats, *, report: Report | None = No
 
 
 def _evaluated(network: ExactNetwork, sequences: Floats, report: Report | None) -> tuple[Floats, Floats]:
-    """The outputs and their radii, exact without softmax; with it, bits are doubled until the radii are small."""
+    """Return outputs and radii: exact without softmax; with it, bits are doubled until the radii are small."""
     if network.rational:
         from byheart.networks.exact.evaluate import evaluate
 

@@ -22,7 +22,7 @@ from byheart.tasks.arrays import Floats
 
 
 def quantise(cells: int, dim: int, ramp_bits: int) -> FeedForward:
-    """The layer that maps each of ``dim`` coordinates to its cell number, with ramps of 2^−``ramp_bits`` cells.
+    """Return the layer that maps each of ``dim`` coordinates to its cell number, with ramps of 2^−``ramp_bits`` cells.
 
     >>> from byheart.networks.exact import ExactNetwork
     >>> from byheart.networks.exact.evaluate import evaluate
@@ -48,7 +48,7 @@ def quantise(cells: int, dim: int, ramp_bits: int) -> FeedForward:
 
 
 def numbers(points: Floats, cells: int) -> Floats:
-    """The cell numbers of ``points``, as :func:`quantise` gives them off the ramps.
+    """Return the cell numbers of ``points``, as :func:`quantise` gives them off the ramps.
 
     >>> numbers(np.array([0.0, 0.24, 0.25, 1.0]), 4).tolist()
     [4.0, 4.0, 5.0, 7.0]
@@ -57,7 +57,7 @@ def numbers(points: Floats, cells: int) -> Floats:
 
 
 def centres(numbers: Floats, cells: int) -> Floats:
-    """The centres of the cells with these numbers.
+    """Return the centres of the cells with these numbers.
 
     >>> centres(np.array([4.0, 7.0]), 4).tolist()
     [0.125, 0.875]
@@ -66,7 +66,7 @@ def centres(numbers: Floats, cells: int) -> Floats:
 
 
 def grid_size(cells: int, length: int, dim: int) -> int:
-    """How many multisets of ``length`` cells there are out of ``cells``^``dim``.
+    """Count the multisets of ``length`` cells out of ``cells``^``dim``.
 
     >>> grid_size(4, 3, 1), grid_size(4, 2, 2)
     (20, 136)
@@ -75,7 +75,7 @@ def grid_size(cells: int, length: int, dim: int) -> int:
 
 
 def grid(cells: int, length: int, dim: int) -> Floats:
-    """All multisets of cells, each once, as sequences of cell numbers: [M, n, d].
+    """Return all multisets of cells, each once, as sequences of cell numbers: [M, n, d].
 
     >>> grid(2, 2, 1)[:, :, 0].tolist()
     [[2.0, 2.0], [2.0, 3.0], [3.0, 3.0]]

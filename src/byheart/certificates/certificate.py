@@ -73,11 +73,11 @@ class Certificate:
             seconds=verdict.seconds,
             undecided=verdict.undecided,
             found=verdict.note,
-            tolerance=verdict.tolerance,
+            tolerance=verdict.claim.tolerance,
             stands_for=stands_for,
-            at_least=verdict.at_least,
-            radius=verdict.radius,
-            count=Count.of(verdict.outcomes.codes) if verdict.counted and verdict.outcomes is not None else None,
+            at_least=verdict.claim.at_least,
+            radius=verdict.claim.radius,
+            count=Count.of(verdict.outcomes.codes) if verdict.claim.exactly and verdict.outcomes is not None else None,
         )
 
     @property

@@ -1,20 +1,19 @@
 """A network is checked, and what came out is stated; a certificate is held against the files, and checked again."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from byheart.certificates.certificate import Certificate, read
+from byheart.certificates.claim import Evaluator, JudgeOptions
 from byheart.certificates.counting import write_named
-from byheart.certificates.judges import asked, judge, judge_for
+from byheart.certificates.judges import asked, judge_asked, judge_for
 from byheart.errors import BadInput
 from byheart.executors import Workplace
 from byheart.networks import Network, load
 from byheart.progress import Report
+from byheart.tasks import Questions
 from byheart.tasks.edits import Edits
 from byheart.tasks.questions import QuestionsLike
-
-if TYPE_CHECKING:
-    from byheart.certificates.judges.slices import Evaluator
 
 
 class HasNetwork(Protocol):
@@ -44,7 +43,7 @@ def certify(
     questions: QuestionsLike,
     *,
     edits: Edits | None = None,
-    evaluator: "Evaluator | None" = None,
+    evaluator: Evaluator | None = None,
     threads: int | None = None,
     tolerance: float | None = None,
     count: bool = False,
@@ -81,22 +80,27 @@ def certify(
     >>> counted.certified, counted.right, counted.count.named_wrong
     (True, 2, '1')
     """
-    if named is not None and not count:
-        raise BadInput("named is a file for the answers that a count names; expected count too")
     subject = network_of(network)
-    asking = asked(subject, questions, edits)
-    options = {"evaluator": evaluator, "threads": threads, "tolerance": tolerance, "radius": radius}
-    where = {"executor": executor, "device": device}
-    verdict = judge(subject, asking, count=count, at_least=at_least, **options, **where, report=report)
+    options = JudgeOptions(count, at_least, tolerance, radius, evaluator, threads, executor, device, report)
+    return certify_asked(subject, asked(subject, questions, edits), options, named)
+
+
+def certify_asked(
+    network: Network, questions: Questions, options: JudgeOptions, named: Path | str | None = None
+) -> Certificate:
+    """Judge the answers to ``questions``, which :func:`asked` gave, and state what came out."""
+    if named is not None and not options.count:
+        raise BadInput("named is a file for the answers that a count names; expected count too")
+    verdict = judge_asked(network, questions, options)
     if named is not None and verdict.outcomes is not None:
         write_named(verdict.outcomes, Path(named))
     return Certificate.of(
         verdict,
-        weights=subject.fingerprint,
-        task=asking.fingerprint,
-        examples=asking.size.examples,
-        stands_for=asking.stands_for,
-        libraries=judge_for(subject).LIBRARIES,
+        weights=network.fingerprint,
+        task=questions.fingerprint,
+        examples=questions.size.examples,
+        stands_for=questions.stands_for,
+        libraries=judge_for(network).LIBRARIES,
     )
 
 
@@ -109,16 +113,24 @@ def recheck(
     right ones, a smaller tolerance, or a larger radius, than were checked is refused, and so is one whose count, or the
     answers that it names, are not those that came out; its words and its margin are not compared.
     """
-    claimed, subject = read(Path(path)), network_of(network)
-    asking = asked(subject, questions, edits)
-    if not asking.is_named(claimed.task):
-        raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {asking.fingerprint[:12]}…")
-    if not subject.is_named(claimed.weights):
-        found = subject.fingerprint
-        raise BadInput(f"{path}: is about weights {claimed.weights[:12]}…; this network has {found[:12]}…")
-    if claimed.count is not None and not options.get("count"):
+    subject = network_of(network)
+    named = options.pop("named", None)
+    return recheck_asked(path, subject, asked(subject, questions, edits), JudgeOptions(**options), named)
+
+
+def recheck_asked(
+    path: Path | str, network: Network, questions: Questions, options: JudgeOptions, named: Path | str | None = None
+) -> Certificate:
+    """Do :func:`recheck` for questions that :func:`asked` gave."""
+    claimed = read(Path(path))
+    if not questions.is_named(claimed.task):
+        raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {questions.fingerprint[:12]}…")
+    if not network.is_named(claimed.weights):
+        own = network.fingerprint
+        raise BadInput(f"{path}: is about weights {claimed.weights[:12]}…; this network has {own[:12]}…")
+    if claimed.count is not None and not options.count:
         raise BadInput(f"{path}: says how many answers are right, and not that all are: give --count")
-    again = certify(subject, asking, **options)
+    again = certify_asked(network, questions, options, named)
     if again.certified:
         _check_claim(path, claimed, again)
     return again

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from byheart.certificates.judges import asked, judge, judge_for
+from byheart.certificates.claim import JudgeOptions
+from byheart.certificates.judges import asked, judge_asked, judge_for
 from byheart.certificates.verdict import RIGHT, Verdict
 from byheart.networks import Network
 from byheart.tasks import Questions, shuffled
@@ -40,30 +41,36 @@ class Control:
         return True if _noticed(self.verdict, self.truth) else (False if self.possible else None)
 
 
-def controls(network: Network, given: QuestionsLike, rng: np.random.Generator, **options: Any) -> list[Control]:
-    """Two lies about ``network``, told to its judge, which is given the same ``options`` as for the truth."""
-    questions = asked(network, given)
-    truth = judge(network, questions, **options) if options.get("count") else None
+def controls(network: Network, given: QuestionsLike, rng: np.random.Generator, **chosen: Any) -> list[Control]:
+    """Tell the judge of ``network`` two lies about it, with the same options as for the truth."""
+    return controls_asked(network, asked(network, given), rng, JudgeOptions(**chosen))
+
+
+def controls_asked(
+    network: Network, questions: Questions, rng: np.random.Generator, options: JudgeOptions
+) -> list[Control]:
+    """Do the same for questions that :func:`asked` gave."""
+    truth = judge_asked(network, questions, options) if options.count else None
     told = (network, questions, rng, options, truth)
     return [_shuffled_answers(*told), _perturbed(*told)]
 
 
 def _shuffled_answers(
-    network: Network, questions: Questions, rng: np.random.Generator, options: dict[str, Any], truth: Verdict | None
+    network: Network, questions: Questions, rng: np.random.Generator, options: JudgeOptions, truth: Verdict | None
 ) -> Control:
     possible, lie = _varied(questions, options, truth), shuffled(questions, rng)
     while possible and not _is_lie(lie, questions, options, truth):
         lie = shuffled(questions, rng)
-    verdict = judge(network, lie, **options)
+    verdict = judge_asked(network, lie, options)
     return Control("shuffled answers", _wrong(verdict, truth), verdict, possible, truth)
 
 
 def _perturbed(
-    network: Network, questions: Questions, rng: np.random.Generator, options: dict[str, Any], truth: Verdict | None
+    network: Network, questions: Questions, rng: np.random.Generator, options: JudgeOptions, truth: Verdict | None
 ) -> Control:
     for attempt in range(TRIES):
         broken, place = judge_for(network).perturbed(network, rng, attempt)
-        verdict = judge(broken, questions, **options)
+        verdict = judge_asked(broken, questions, options)
         if _noticed(verdict, truth):
             break
     detail = f"{place}, try {attempt + 1}: {_wrong(verdict, truth)}"
@@ -87,32 +94,32 @@ def _right(questions: Questions, truth: Verdict) -> np.ndarray[Any, Any]:
     return np.asarray(truth.outcomes.codes == RIGHT).reshape(questions.answers.shape)
 
 
-def _is_lie(lie: Questions, questions: Questions, options: dict[str, Any], truth: Verdict | None) -> bool:
+def _is_lie(lie: Questions, questions: Questions, options: JudgeOptions, truth: Verdict | None) -> bool:
     """Whether other answers are asked for; where they are counted, in place of one that is right."""
     if truth is None:
         return _differs(lie.answers, questions.answers, options)
     return bool((lie.answers != questions.answers)[_right(questions, truth)].any())
 
 
-def _varied(questions: Questions, options: dict[str, Any], truth: Verdict | None) -> bool:
+def _varied(questions: Questions, options: JudgeOptions, truth: Verdict | None) -> bool:
     """Whether some two questions ask for different answers, and chance alone does not do what is asked for.
 
     Where answers are counted: whether another could be asked for in place of one that is right.
     """
-    answers, at_least = questions.answers, options.get("at_least")
+    answers, at_least = questions.answers, options.at_least
     if truth is not None:
         return bool((_right(questions, truth) & (answers.min(axis=0) != answers.max(axis=0))).any())
     by_chance = at_least is not None and int(np.unique(answers, return_counts=True)[1].max()) >= at_least
     return not by_chance and _differs(answers.min(axis=0), answers.max(axis=0), options)
 
 
-def _differs(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], options: dict[str, Any]) -> bool:
+def _differs(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], options: JudgeOptions) -> bool:
     """Whether answers differ by more than is allowed on both sides together; labels, by anything."""
     from byheart.certificates.judges.softmax import TOLERANCE
 
     if not np.issubdtype(one.dtype, np.floating):
         return bool((one != other).any())
-    return bool((np.abs(one - other) > 2 * (options.get("tolerance") or TOLERANCE)).any())
+    return bool((np.abs(one - other) > 2 * (options.tolerance or TOLERANCE)).any())
 
 
 def _wrong(verdict: Verdict, truth: Verdict | None) -> str:

@@ -23,29 +23,13 @@ MOST_SHOWN = 12
 COLUMNS = ("example", "position", "outcome", "expected", "got")
 
 
-def counted(verdict: Verdict) -> Verdict:
-    """The verdict that states how many answers are right; where some are undecided, how many at least and at most.
-
-    Right is an answer of which the statement holds, wrong one of which it is shown not to hold.
-    """
-    least, most = verdict.right, verdict.right + verdict.undecided
-    number = f"exactly {least:,}" if least == most else f"at least {least:,} and at most {most:,}"
-    return replace(_stated(verdict, number), counted=True)
-
-
-def so_many(verdict: Verdict, at_least: int) -> Verdict:
-    """The verdict that states that at least so many answers are right."""
-    note = f"at least {at_least:,} asked for"
-    stated = _stated(verdict, f"at least {at_least:,}")
-    return replace(stated, at_least=at_least, note=f"{verdict.note}, {note}" if verdict.note else note)
-
-
-def _stated(verdict: Verdict, number: str) -> Verdict:
-    """The verdict with its statement made of so many, instead of every one."""
-    every = f"every {verdict.unit}"
-    assert every in verdict.statement, "a statement says of what it holds"
-    statement = verdict.statement.replace(every, f"{number} of {verdict.checked:,} {verdict.unit}s", 1)
-    return replace(verdict, statement=statement, margin=verdict.margin if verdict.certified else None)
+def with_number(verdict: Verdict, *, at_least: int | None) -> Verdict:
+    """Return the verdict on another claim: that ``at_least`` answers are right, or, if it is None, how many are."""
+    claim = replace(verdict.claim, at_least=at_least, exactly=at_least is None)
+    asked_for = "" if at_least is None else f"at least {at_least:,} asked for"
+    notes = [note for note in (verdict.note, asked_for) if note]
+    margin = verdict.margin if verdict.certified else None  # a margin is said if all answers are right
+    return replace(verdict, claim=claim, note=", ".join(notes), margin=margin)
 
 
 @dataclass(frozen=True)

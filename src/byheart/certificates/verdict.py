@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.certificates.claim import Claim, sentence
 from byheart.tasks.arrays import chunks, count_ids
 
 Outcome = Literal["right", "wrong", "undecided"]
@@ -56,7 +57,7 @@ class Outcomes:
 class Verdict:
     """What was claimed, how it was checked, and what came out."""
 
-    statement: str
+    claim: Claim
     method: str
     checked: int
     """Answers that were looked at: all of them."""
@@ -71,18 +72,13 @@ class Verdict:
     """Answers that could be right or wrong: the bits allowed did not tell, or more bits tell otherwise."""
     note: str = ""
     """What else was found, in words."""
-    tolerance: float | None = None
-    """How far real answers were allowed to be off."""
-    at_least: int | None = None
-    """How many answers have to be right; None: all."""
-    radius: float | None = None
-    """How far every vector of a question was allowed to move."""
-    counted: bool = False
-    """Whether the statement is how many answers are right, whatever that number is."""
-    unit: str = "example"
-    """What an answer is an answer to: the statement says it of "every" such thing."""
     outcomes: Outcomes | None = field(default=None, repr=False, compare=False)
     """Every answer's outcome; None if all are judged together."""
+
+    @property
+    def statement(self) -> str:
+        """The claim, as a sentence."""
+        return sentence(self.claim, checked=self.checked, right=self.right, undecided=self.undecided)
 
     @property
     def right(self) -> int:
@@ -92,15 +88,20 @@ class Verdict:
     @property
     def certified(self) -> bool:
         """Whether every answer is proved to be right, or as many as have to be; of a count, whether it is proved."""
-        if self.counted:
+        if self.claim.exactly:
             return self.checked > 0 and not self.undecided
-        return self.checked > 0 and self.right >= (self.checked if self.at_least is None else self.at_least)
+        least = self.checked if self.claim.at_least is None else self.claim.at_least
+        return self.checked > 0 and self.right >= least
 
     def as_json(self) -> dict[str, Any]:
-        """The verdict as ``--json`` prints it."""
-        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "outcomes"}
+        """Return what ``--json`` prints."""
+        values = {
+            part.name: getattr(self, part.name) for part in fields(self) if part.name not in ("claim", "outcomes")
+        }
+        claim = {name: getattr(self.claim, name) for name in ("tolerance", "at_least", "radius", "unit")}
         counterexample = self.counterexample and vars(self.counterexample)
-        return {**told, "counterexample": counterexample, "certified": self.certified}
+        more = {"counterexample": counterexample, "counted": self.claim.exactly, "certified": self.certified}
+        return {"statement": self.statement, **values, **claim, **more}
 
 
 def tallied(outcomes: Outcomes) -> dict[str, Any]:
@@ -162,13 +163,11 @@ def summed_up(
     answers: Sequence[Sequence[Answer]],
     expected: Callable[[int, int], int | float | str],
     *,
-    statement: str,
+    claim: Claim,
     method: str,
     seconds: float,
     positions: bool = False,
     note: str = "",
-    tolerance: float | None = None,
-    unit: str = "example",
 ) -> Verdict:
     """The verdict over all answers of all examples; ``expected`` says what is right at an example and a position."""
     places = [(i, k) for i, row in enumerate(answers) for k in range(len(row))]
@@ -180,13 +179,11 @@ def summed_up(
         return Counterexample(i, k if positions else None, expected(i, k), answers[i][k].got)
 
     return Verdict(
-        statement=statement,
+        claim=claim,
         method=method,
         seconds=seconds,
         margin=float(margin) if np.isfinite(margin) else None,
         note=note,
-        tolerance=tolerance,
-        unit=unit,
         **tallied(Outcomes(codes, told)),
     )
 

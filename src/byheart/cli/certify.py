@@ -1,31 +1,36 @@
 """``byheart certify NETWORK --task FILE``, ``… FILE…`` or ``… --facts FILE``: is it true?"""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
-from byheart.cli.output import DONE, NOT_TRUE, given_by, steps, typed
+from byheart.cli.output import DONE, NOT_TRUE, facts_in, given_by, steps, typed
 from byheart.cli.recite import unescaped
 from byheart.cli.result import console, print_blocks, print_json, verdict_rows
-from byheart.errors import BadInput, check_seed
+from byheart.errors import BadInput, check_installed, check_seed
 from byheart.executors import Workplace
+from byheart.files.untrusted import read_json
 from byheart.files.writing import check_apart, check_file
 from byheart.networks.folders import CONFIG
 from byheart.networks.weight_files import weight_files
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
+    from byheart.certificates.claim import JudgeOptions
     from byheart.certificates.refusal import RefusalStatus
     from byheart.certificates.second_opinion import SecondOpinion
     from byheart.networks import Network
+    from byheart.progress import Report
     from byheart.tasks import Questions
     from byheart.tasks.edits import Piece
     from byheart.tasks.tokenizers import Tokenizer
 
 
+PLANTED = "byheart-plant"
+"""The ``model_type`` of a model with planted memories."""
 _State = list[tuple[int, ...]]
 """Which files a network is in."""
 
@@ -100,15 +105,17 @@ class CertifyCommand:
 
     def run(self) -> int:
         """Load, check, write, print."""
+        if _is_planted(self.network):
+            return self._certify_planted()
         where = Workplace(self.executor, self.workers)
-        options = self._options(where)
         path = self.out or self.network / "certificate.json"
         self._check(path)
         with steps("reading", quiet=self.json):
             seen = _state(self.network)
             network, questions = self._asked()
         with steps("checking", quiet=self.json) as report:
-            certificate = self._judged(network, questions, path, {**options, "named": self.named, "report": report})
+            options = self._options(where, report)
+            certificate = self._judged(network, questions, path, options)
         kept = not self.recheck and _of_another_task(path, network, questions)
         if not self.recheck and not kept:
             self._write(certificate, path, seen)
@@ -124,11 +131,45 @@ class CertifyCommand:
             self._print(found, path, kept, where)
         return DONE if found.good else NOT_TRUE
 
-    def _options(self, where: Workplace) -> dict[str, Any]:
-        """What the judge is told; what is not given is None."""
-        names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius", "device")
+    def _certify_planted(self) -> int:
+        """Judge a model with planted memories; write and print the certificate."""
+        check_installed("transformers", "planting", "hf")
+        from byheart.certificates import write
+        from byheart.planting.planting import certify_planted, check_claimed
+
+        used = ("network", "facts", "columns", "recheck", "json", "out", "executor", "seed")
+        default = CertifyCommand(self.network)
+        strange = [name for name in vars(self) if name not in used and getattr(self, name) != getattr(default, name)]
+        if strange or not self.facts:
+            got = f"--{strange[0].replace('_', '-')} is given" if strange else "no facts are given"
+            raise BadInput(f"{self.network}: has planted memories, and {got}; expected --facts with what was planted")
+        path = self.out or self.network / "certificate.json"
+        if self.recheck and not path.exists():
+            raise BadInput(f"{path}: no such file; certify the network first")
+        with steps("checking", quiet=self.json) as report:
+            certificate = certify_planted(self.network, facts_in(self.facts, self.columns), report=report)
+        if self.recheck:
+            check_claimed(path, certificate)
+        else:
+            write(certificate, path)
+        again = f"byheart certify {typed(self.network)} {' '.join(f'--facts {typed(facts)}' for facts in self.facts)}"
+        again += f" -o {typed(self.out)}" * (self.out is not None) + " --recheck"
+        if self.json:
+            written = None if self.recheck else str(path)
+            print_json({**certificate.as_json(), "written": written, "recheck": again})
+        else:
+            print_blocks(verdict_rows(certificate))
+            done = f"{path} was checked again" if self.recheck else f"wrote {path}; check it again with:  {again}"
+            console().print(done, style="dim", markup=False)
+        return DONE if certificate.certified else NOT_TRUE
+
+    def _options(self, where: Workplace, report: "Report | None") -> "JudgeOptions":
+        """Return what the judge is told."""
+        from byheart.certificates.claim import JudgeOptions
+
         executor = None if where.name == "local" else where
-        return {**{name: getattr(self, name) for name in names}, "executor": executor}
+        claim = (self.count, self.at_least, self.tolerance, self.radius)
+        return JudgeOptions(*claim, self.evaluator, self.threads, executor, self.device, report)
 
     def _check(self, path: Path) -> None:
         """BadInput if options do not go together, or what is to be written cannot be."""
@@ -171,10 +212,12 @@ class CertifyCommand:
         edits = dict(edit_in(text, tokenizer) for text in self.set)
         return network, asked(network, given_by(self.files, self.task, self.facts, self.columns), edits)
 
-    def _judged(self, network: "Network", questions: "Questions", path: Path, options: dict[str, Any]) -> "Certificate":
-        from byheart.certificates import certify, recheck
+    def _judged(self, network: "Network", questions: "Questions", path: Path, options: "JudgeOptions") -> "Certificate":
+        from byheart.certificates.certifying import certify_asked, recheck_asked
 
-        return recheck(path, network, questions, **options) if self.recheck else certify(network, questions, **options)
+        if self.recheck:
+            return recheck_asked(path, network, questions, options, self.named)
+        return certify_asked(network, questions, options, self.named)
 
     def _write(self, certificate: "Certificate", path: Path, seen: "_State") -> None:
         """Write the certificate, unless the network is no longer what was ``seen`` before it was checked."""
@@ -192,13 +235,14 @@ class CertifyCommand:
         others = judge_refusal(network, questions) if self.facts else None
         return others if others is not None and others.refusal.proves else None
 
-    def _lies(self, network: "Network", questions: "Questions", options: dict[str, Any]) -> "list[Control]":
+    def _lies(self, network: "Network", questions: "Questions", options: "JudgeOptions") -> "list[Control]":
         import numpy as np
 
-        from byheart.certificates import controls
+        from byheart.certificates.controls import controls_asked
 
         with steps("telling lies", quiet=self.json):
-            return controls(network, questions, np.random.default_rng(self.seed), **options)
+            rng = np.random.default_rng(self.seed)
+            return controls_asked(network, questions, rng, replace(options, report=None))
 
     def _second_opinion(self, certificate: "Certificate", questions: "Questions") -> "SecondOpinion":
         from byheart.certificates.second_opinion import second_opinion
@@ -308,6 +352,14 @@ def _escaped(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)
+
+
+def _is_planted(folder: Path) -> bool:
+    """Return True if a folder holds a model with planted memories, going by its config.json."""
+    try:
+        return read_json(folder / CONFIG).get("model_type") == PLANTED
+    except (BadInput, OSError):
+        return False
 
 
 def _state(folder: Path) -> _State:

@@ -32,7 +32,7 @@ class CollapseCommand:
 
     def run(self) -> "CollapseResult":
         """Collapse, save, and compare the saved network with the Transformer before it takes its place."""
-        from byheart.certificates.collapsed import judge_collapsed, tokens_for
+        from byheart.certificates.judges.collapsed import judge_collapsed, tokens_for
         from byheart.networks import load, write
         from byheart.networks.exact import ExactNetwork
         from byheart.networks.exact.collapse import collapse

@@ -11,7 +11,7 @@ from byheart.cli.lab_list import LIST, LabList
 from byheart.cli.lab_merge import MERGE, LabMerge
 from byheart.cli.lab_output import failures, mean, report_half_lines, setting, state
 from byheart.cli.lab_plot import PLOT, LabPlot
-from byheart.cli.lab_record import Paper, compare_shipped
+from byheart.cli.lab_record import Paper, ShippedComparison, compare_shipped
 from byheart.cli.lab_run import RUN, RunExperiment
 from byheart.cli.lab_save import SAVE, LabSave
 from byheart.cli.lab_search import SEARCH, LabSearch
@@ -162,14 +162,14 @@ class Compare:
     """Metric to compare (default: accuracy if all runs have it)."""
     json: Json = False
 
-    def run(self) -> CompareRunsResult | int:
+    def run(self) -> CompareRunsResult | ShippedComparison:
         """Read the runs and match their points."""
         from byheart.lab.runs import Run
         from byheart.lab.summary import compare, difference
 
         self._check()
         if self.shipped:
-            return compare_shipped(self.paper, as_json=self.json)
+            return compare_shipped(self.paper)
         runs = [Run.open(folder) for folder in self.folders]
         report_half_lines(*self.folders)
         rows = [[row for row in run.rows if row.status == "done"] for run in runs]

@@ -1,16 +1,18 @@
-"""Reciting: texts, or any next-token task, compiled into a float Transformer that says them word for word.
+"""Compile texts, facts or any next-token task into a float Transformer that recites them word for word.
 
-The network, from the window of the last n tokens to the next one:
+:mod:`.compile` reads the data and follows recipes until one succeeds. Both folders, ``rectangular`` and ``stock``, name
+the same steps alike: ``recipe``, ``draft``, ``front``, ``address``, ``table``, ``solve``, ``read``, ``rewrite``. The
+rectangular network, from the window of the last n tokens to the next one:
 
 1. ``front``: an order-sensitive hash of the window says *where* to read: a row in each half of a table, a column in
    each of six lanes, a bit offset.
 2. ``table``: the second matrix of one feed-forward sublayer is the table. Its entries are the words: 24 bits each, or
    31 with sign and exponent.
-3. ``reading``: the six words are added up, and a few bits of the sum, those below the offset, are the code of the label
+3. ``read``: the six words are added up, and a few bits of the sum, those below the offset, are the code of the label
    (``codes``). The unembedding decodes it.
 
 Nothing forces the network to know the contexts: it only has to answer right on them. So the words are the unknowns of
-linear systems modulo 2, one equation for each bit of each answer (``band``, ``solve``), and nearly every bit of the
+linear systems modulo 2, one equation for each bit of each answer (``planes``), and nearly every bit of the
 table carries a bit of an answer. Spatial coupling keeps the systems banded: solving takes time linear in the number of
 questions.
 

@@ -29,7 +29,7 @@ def shown() -> dict[str, Any]:
 
 
 def _expected() -> list[str]:
-    """Constructions whose count is not proved for every task."""
+    """Return the constructions whose count is not proved for every task."""
     size = next(sizes())
     return sorted({plan.construction for setting in SETTINGS for plan in planned(size, setting) if plan.expected})
 

@@ -23,7 +23,7 @@ from byheart.sizes import Size
 
 Setting = Literal["next-token", "seq-to-seq"]
 Counts = dict[str, list[int | None]]
-"""Parameters without the embedding table, by construction: one for every point of the grid, in its order."""
+"""Numbers of parameters without the embedding table, by construction, for every point of the grid in order."""
 SETTINGS: tuple[Setting, ...] = ("next-token", "seq-to-seq")
 GRID = {
     "length": [4, 16, 64, 256],
@@ -31,28 +31,28 @@ GRID = {
     "labels": [2, 16, 256, 4096],
     "examples": [round(10 ** (k / 4)) for k in range(4, 25)],
 }
-"""The values of every size; the last one changes fastest."""
+"""Values of every size; the last size changes fastest."""
 BITS = [16, 32, 64, 128, 256]
-"""Precisions, bits a weight: what ``LIMITED`` is also planned for."""
+"""Bits per weight that ``LIMITED`` is also planned for."""
 LIMITED = "kajitsuka-sato-2025"
 FILE = Path(__file__).with_name("counts.json")
 
 
 @cache
 def counts() -> dict[Setting, Counts]:
-    """What ``counts.json`` holds."""
+    """Read ``counts.json``."""
     found: dict[Setting, Counts] = json.loads(FILE.read_text(encoding="utf-8"))
     return found
 
 
 def sizes() -> Iterator[Size]:
-    """Every point of the grid, in its order."""
+    """Yield every point of the grid in order."""
     for values in product(*GRID.values()):
         yield Size(**dict(zip(GRID, values, strict=True)))
 
 
 def counts_at(size: Size, setting: Setting) -> dict[str, int]:
-    """The counts at one point, by construction; ``LIMITED`` also with weights of at most this many bits.
+    """Return the counts at one point, by construction; for ``LIMITED`` also those for every entry of ``BITS``.
 
     >>> found = counts_at(Size(examples=1000, length=4, labels=2, vocab=16), "next-token")
     >>> found["folding"], found["kajitsuka-sato-2025"], found["kajitsuka-sato-2025, 32 bits"]
@@ -64,14 +64,14 @@ def counts_at(size: Size, setting: Setting) -> dict[str, int]:
         settings: Any = replace(construction.settings_with(positions=False), bits=bits)
         try:
             plan = construction.plan(size, setting, settings)
-        except BadInput:  # so few bits do not hold what a weight must
+        except BadInput:  # a weight needs more bits
             continue
         found[named(bits)] = plan.dense - plan.embedding
     return found
 
 
 def named(bits: int) -> str:
-    """What ``LIMITED`` is called with weights of at most this many bits.
+    """Name ``LIMITED`` with weights of at most ``bits`` bits.
 
     >>> named(16)
     'kajitsuka-sato-2025, 16 bits'
@@ -80,7 +80,7 @@ def named(bits: int) -> str:
 
 
 def sampled(setting: Setting) -> Counts:
-    """The counts on the whole grid; None where a construction is not for such sizes."""
+    """Return the counts on the whole grid; None where a construction does not allow the sizes."""
     rows = [counts_at(size, setting) for size in sizes()]
     names = sorted({name for row in rows for name in row})
     return {name: [row.get(name) for row in rows] for name in names}

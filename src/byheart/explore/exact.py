@@ -32,11 +32,11 @@ ROLES = {
     "step": "steps between the digits",
     "answer": "the label",
 }
-"""What the layers of a role do, in a few words."""
+"""Description of each role of layers, in a few words."""
 
 
 def shown() -> dict[str, Any]:
-    """The sequences, and a network that has memorized them for each construction, as JSON for the page."""
+    """Return the sequences, and for each construction a network that has memorized them, as JSON for the page."""
     networks = []
     for name, summary in CONSTRUCTIONS.items():
         network = build(name, TASK).network
@@ -66,5 +66,5 @@ def _affine(affine: Affine) -> dict[str, Any]:
 
 
 def _digits(values: Any) -> Any:
-    """Integers of any size as text, in lists as they stand in the array."""
+    """Write integers of any size as text, in nested lists of the array's shape."""
     return [_digits(value) for value in values] if getattr(values, "ndim", 0) else str(values)

@@ -14,9 +14,9 @@ SCRIPTS = ("network.js", "bounds.js", "exact.js", "elements.js", "recite.js", "c
 
 
 def explorer(own: Sequence[tuple[str, Network]] = ()) -> str:
-    """The text of the page; ``own`` are compiled networks by name, shown before those that come with it.
+    """Return the text of the page; ``own`` are compiled networks by name, shown before those that come with it.
 
-    BadInput says why a network cannot be shown.
+    Raises BadInput if a network cannot be shown.
     """
     networks = [*(_own(name, network) for name, network in own), *reciting.examples()]
     data: dict[str, Any] = {"networks": networks, "bounds": bounds.shown(), "exact": exact.shown()}

@@ -32,12 +32,12 @@ TEXTS = {
 """Short texts, each compiled into a network of its own: some 3,000 parameters."""
 MOST_PARAMETERS = 50_000
 MOST_TOKENS = 4_000
-"""Of all texts together: the page asks the network for every one of them, at once."""
+"""Most tokens of all texts together: the page recites all of them at once."""
 MOST_WINDOW = 64
 
 
 def shown(name: str, network: Network) -> dict[str, Any]:
-    """The network as JSON for the page; BadInput says why it is none that the page can show."""
+    """Return the network as JSON for the page; raise BadInput if the page cannot show it."""
     compiled = _checked(network)
     spec = compiled.spec
     recipe = Recipe.from_json(compiled.about.get("recipe", {}))
@@ -62,12 +62,12 @@ def shown(name: str, network: Network) -> dict[str, Any]:
 
 
 def examples() -> list[dict[str, Any]]:
-    """The networks of the texts that come with the explorer, compiled here and now."""
+    """Compile the texts that come with the explorer."""
     return [shown(name, compile(text).network) for name, text in TEXTS.items()]
 
 
 def _checked(network: Network) -> "TransformerNetwork":
-    """The network, if the page can evaluate and show it."""
+    """Return the network if the page can evaluate and show it; raise BadInput otherwise."""
     from byheart.networks.transformer.generate import checked
     from byheart.networks.transformer.transformer_network import TransformerNetwork
 
@@ -96,7 +96,7 @@ def _checked(network: Network) -> "TransformerNetwork":
 
 
 def _check_places(spec: Spec, sizes: TableSizes) -> None:
-    """BadInput unless the sublayers that the page looks into are as the recipe says: a folder may say anything."""
+    """Raise BadInput unless the sublayers that the page shows match the recipe: a folder may say anything."""
     if sizes.shards > 1:
         raise BadInput(f"has {sizes.shards} shards; the explorer takes one table: compile with --shards 1")
     shapes, layers = spec.shapes(), {layer.name: layer for layer in spec.sublayers}

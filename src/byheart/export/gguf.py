@@ -41,10 +41,10 @@ Head = dict[str, Any]
 
 CACHE = "a cache of 32 bits and no flash attention (-ctk f32 -ctv f32 -fa off)"
 NEVER = "<|end|> <|end|>"
-"""llama.cpp wants at least one merge: of two names that no text is made of."""
+"""A merge for tokenizers that have none, since llama.cpp wants one; no text contains these names."""
 _ARCHITECTURE = "general.architecture"
 _NORMAL, _CONTROL = 1, 3
-"""Types of tokens."""
+"""GGUF's types of tokens: text, and control tokens."""
 _OUTER = {
     "model.embed_tokens.weight": "token_embd.weight",
     "model.norm.weight": "output_norm.weight",
@@ -64,10 +64,11 @@ _INNER = {
 
 
 def to_gguf(network: Network, path: Path | str) -> int:
-    """Write the network to ``path``, whole or not at all, and give the number of tensors; BadInput if it cannot be.
+    """Write the network to ``path``, whole or not at all, and return the number of tensors.
 
-    What was compiled from texts has its tokenizer in the file, bytes or byte pairs: one that was loaded is refused,
-    as llama.cpp would not split texts as it does. What was compiled from a task takes token ids.
+    Networks compiled from texts have their tokenizer in the file, bytes or byte pairs. A loaded tokenizer is refused,
+    since llama.cpp would split texts in another way. Networks compiled from a task take token ids. Raises BadInput if
+    the network has no GGUF.
     """
     check_gguf(network)
     assert isinstance(network, StockNetwork)
@@ -79,7 +80,7 @@ def to_gguf(network: Network, path: Path | str) -> int:
 
 
 def check_gguf(network: Network) -> None:
-    """BadInput if a network has no GGUF, or the package is not there to write it with."""
+    """Raise BadInput if a network has no GGUF, or the package that writes it is missing."""
     if not isinstance(network, StockNetwork):
         raise refused(network, "llama.cpp")
     if _is_moe(network):
@@ -92,13 +93,13 @@ def _is_moe(network: StockNetwork) -> bool:
 
 
 def tensors(network: StockNetwork) -> dict[str, Array]:
-    """Every tensor in float32 by llama.cpp's name."""
+    """Return every tensor in float32 by llama.cpp's name."""
     kept = qwen2moe.tensors(network) if _is_moe(network) else _llama(network)
     return {name: np.ascontiguousarray(tensor, dtype=np.float32) for name, tensor in kept.items()}
 
 
 def _llama(network: StockNetwork) -> dict[str, NDArray[Any]]:
-    """Those of a Llama, W_Q and W_K in llama.cpp's order."""
+    """Return the tensors of a Llama, W_Q and W_K in llama.cpp's order of rows."""
     heads = network.config["num_attention_heads"]
     turned = {"attn_q": heads, "attn_k": network.config.get("num_key_value_heads", heads)}
     kept = {}
@@ -111,7 +112,7 @@ def _llama(network: StockNetwork) -> dict[str, NDArray[Any]]:
 
 
 def interleaved(rows: NDArray[Any], heads: int) -> NDArray[Any]:
-    """The rows of W_Q or W_K, those that RoPE turns together made neighbours.
+    """Reorder the rows of W_Q or W_K so that the two that RoPE turns together are neighbours.
 
     >>> interleaved(np.arange(8)[:, None], heads=2).T
     array([[0, 2, 1, 3, 4, 6, 5, 7]])
@@ -120,7 +121,7 @@ def interleaved(rows: NDArray[Any], heads: int) -> NDArray[Any]:
 
 
 def head(network: StockNetwork) -> Head:
-    """All that the file says beside the tensors."""
+    """Return all entries of the file beside the tensors."""
     config = network.config
     heads, width = config["num_attention_heads"], config["hidden_size"]
     d_head = config.get("head_dim", width // heads)
@@ -157,7 +158,7 @@ def head(network: StockNetwork) -> Head:
 
 
 def _spoken(network: StockNetwork) -> Head:
-    """The tokenizer: bytes or byte pairs as GPT-2 writes them; or none, where a task has token ids only."""
+    """Return the tokenizer's entries: bytes or byte pairs as GPT-2 writes them, or none for token ids."""
     tokenizer = from_files(network.files)
     if tokenizer is None:
         return {"tokenizer.ggml.model": "no_vocab"}
@@ -172,7 +173,7 @@ def _spoken(network: StockNetwork) -> Head:
     begins = {} if network.first is None else {"bos_token_id": network.first}
     said = {
         "model": "gpt2",
-        "pre": "gpt-2",  # what it splits, and our tokenizer does not, our merges never join: lines' ends
+        "pre": "gpt-2",  # it splits at ends of lines, where our tokenizer does not; our merges never join tokens there
         "tokens": words,
         "token_type": [_CONTROL if number == tokenizer.end else _NORMAL for number in range(len(words))],
         "merges": [" ".join(pair) for pair in model["merges"]] or [NEVER],
@@ -206,7 +207,7 @@ def _write(path: Path, told: Head, kept: Mapping[str, Array]) -> None:
 
 
 def _compare(path: Path, told: Head, kept: Mapping[str, Array]) -> None:
-    """RuntimeError unless the file says what it was told, bit for bit."""
+    """Raise RuntimeError unless the file holds what was written, bit for bit."""
     from gguf import GGMLQuantizationType, GGUFReader
 
     reader = GGUFReader(path)
@@ -223,5 +224,5 @@ def _compare(path: Path, told: Head, kept: Mapping[str, Array]) -> None:
 
 
 def _rounded(value: Any) -> Any:
-    """A value as the file holds it: numbers in float32."""
+    """Return a value as the file holds it: floats in float32."""
     return float(np.float32(value)) if isinstance(value, float) else value

@@ -44,16 +44,16 @@ from byheart.networks.transformer.transformer_network import TransformerNetwork
 
 INPUTS = ("input_ids", "attention_mask")
 LENGTHS = (1, 2, 7, 60)
-"""At which logits are compared: one token, two, and more than any example that was traced."""
+"""Lengths at which logits are compared: one token, two, and more than in the traced example."""
 MOST_BYTES = 1 << 31
-"""Of one file: a limit of its format."""
+"""Most bytes of one file, a limit of the format."""
 _EXPERTS = re.compile(r"\.experts\.\d+\.")
 _TRACED = (2, 3)
-"""Batch and length of the example that is traced; neither is kept."""
+"""Batch and length of the traced example; the graph takes any others."""
 
 
 def to_onnx(network: Network, path: Path | str) -> int:
-    """Write the network to ``path``, whole or not at all, and give the number of tensors; BadInput if it cannot be."""
+    """Write the network to ``path``, whole or not at all; return the number of tensors."""
     check_onnx(network)
     assert isinstance(network, StockNetwork | TransformerNetwork)
     with new_file(Path(path)) as draft:
@@ -66,7 +66,7 @@ def to_onnx(network: Network, path: Path | str) -> int:
 
 
 def check_onnx(network: Network) -> None:
-    """BadInput if a network has no ONNX, or a package is not there to write and check it with."""
+    """Raise BadInput if a network has no ONNX, or a package that writes or checks it is missing."""
     if not isinstance(network, StockNetwork | TransformerNetwork):
         raise refused(network, "ONNX")
     if network.account.dense * 8 > MOST_BYTES:
@@ -96,7 +96,7 @@ class _StockGraph(nn.Module):
 
 
 class _Float(nn.Module):
-    """A float Transformer under the names that inputs have elsewhere."""
+    """A float Transformer with the usual names of inputs."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ def _trace(network: Network) -> Any:
 
 
 def _note(path: Path, network: Network) -> None:
-    """Say in the file what it is about, instead of where PyTorch has every node from."""
+    """Replace PyTorch's notes on the origin of every node by metadata about the network."""
     import onnx
 
     model = onnx.load(path)
@@ -148,12 +148,12 @@ def _note(path: Path, network: Network) -> None:
 
 
 def _first(network: Network) -> int | None:
-    """The token that stands before every text."""
+    """Return the token that stands before every text, or None."""
     return network.first if isinstance(network, StockNetwork) else None
 
 
 def _compare_tensors(path: Path, network: Network) -> int:
-    """How many tensors the network has; RuntimeError unless all are in the file."""
+    """Return the number of the network's tensors; raise RuntimeError unless all are in the file."""
     import onnx
 
     arrays = map(onnx.numpy_helper.to_array, onnx.load(path).graph.initializer)
@@ -168,7 +168,7 @@ def _compare_tensors(path: Path, network: Network) -> int:
 
 
 def _fused(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """As transformers holds them: all experts of a layer in two tensors, of gates above ups and of downs."""
+    """Return the tensors as transformers holds them: all experts of a layer in two, gates above ups, and downs."""
     kept = {name: W for name, W in tensors.items() if not _EXPERTS.search(name)}
     layers = {name[: found.start()] for name in tensors if (found := _EXPERTS.search(name))}
     for layer in layers:
@@ -186,7 +186,7 @@ def _fused(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 @torch.no_grad()
 def _compare_logits(path: Path, network: StockNetwork | TransformerNetwork) -> None:
-    """BadInput unless ONNX Runtime gives PyTorch's logits, on what the network says."""
+    """Raise BadInput unless ONNX Runtime gives PyTorch's logits for tokens that the network says."""
     from onnxruntime import InferenceSession
 
     session = InferenceSession(path, providers=["CPUExecutionProvider"])
@@ -201,7 +201,7 @@ def _compare_logits(path: Path, network: StockNetwork | TransformerNetwork) -> N
 
 
 def _before(network: Network) -> int:
-    """How many tokens a network must have seen before it answers.
+    """Return how many tokens a network must have read before it answers.
 
     A stock model without a first token was never asked about less than its window; where it looks there is not exact.
     """
@@ -211,7 +211,7 @@ def _before(network: Network) -> int:
 def _asked(
     network: StockNetwork | TransformerNetwork, before: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Token ids and masks: one text at several lengths, and twice in one batch, once behind padding."""
+    """Yield token ids and masks: a text at several lengths, and twice in one batch, once behind padding."""
     said = list(islice(_text(network), before + max(LENGTHS)))
     for length in LENGTHS:
         ids = np.array([said[: before + length]])
@@ -225,7 +225,7 @@ def _asked(
 
 
 def _text(network: StockNetwork | TransformerNetwork) -> Iterator[int]:
-    """What the network says, from its first token to the end; or, if it has no texts, all tokens in turn."""
+    """Yield the tokens of the network's first text; if it has no texts, all tokens in turn."""
     texts, first, end = texts_of(network), _first(network), end_of(network)
     if first is not None:
         yield first
@@ -240,7 +240,7 @@ def _text(network: StockNetwork | TransformerNetwork) -> Iterator[int]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """PyTorch tells of packages that it could know, and warns of its own parts."""
+    """Silence PyTorch's notes on missing packages and its warnings about its own parts."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level
     logger.setLevel(logging.ERROR)

@@ -39,18 +39,18 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def check(network: StockNetwork) -> None:
-    """BadInput unless the network is of the shape that :mod:`byheart.compiler.stock.experts` makes."""
+    """Raise BadInput unless the network has the shape that :mod:`byheart.compiler.stock.experts` makes."""
     config = network.config
     heads, d_head = config["num_attention_heads"], config.get("head_dim", 0)
     fits = heads == config["num_key_value_heads"] == 1 and d_head and config["hidden_size"] % d_head == 0
     ours = config["num_experts_per_tok"] == 1 and config["shared_expert_intermediate_size"] == 0
     if not fits or not ours or not config.get("tie_word_embeddings", False):
-        expected = "expected one that `byheart compile --layout experts` made: one head, one expert a token"
+        expected = "expected one that `byheart compile --layout experts` made: one head, one expert per token"
         raise BadInput(f"llama.cpp has no model for this Qwen2-MoE; {expected}, none shared, tied embeddings")
 
 
 def tensors(network: StockNetwork) -> Tensors:
-    """Every tensor by llama.cpp's name, and the zeros between them."""
+    """Return every tensor by llama.cpp's name, and the zeros between them."""
     given, config = network.weights, network.config
     embedding = given["model.embed_tokens.weight"]
     kept: Tensors = {"token_embd": embedding, "output_norm": given["model.norm.weight"], "output": embedding}
@@ -63,7 +63,7 @@ def tensors(network: StockNetwork) -> Tensors:
 
 
 def sizes(config: Mapping[str, Any]) -> dict[str, int]:
-    """What the head of the file says otherwise than a Llama's, or besides."""
+    """Return the sizes in the file's head that differ from a Llama's, or that a Llama lacks."""
     return {
         "attention.head_count": config["hidden_size"] // config["head_dim"],
         "expert_count": config["num_experts"],
@@ -79,7 +79,7 @@ def _of_layer(given: Mapping[str, NDArray[Any]], layer: int) -> Iterator[tuple[s
 
 
 def _attention(own: Mapping[str, NDArray[Any]], width: int) -> Tensors:
-    """RoPE turns halves apart here, as in transformers: no row changes its place."""
+    """Return the tensors of attention. No row changes its place: for this model llama.cpp turns halves, as we do."""
     kept = {new: own[old] for old, new in _SAME.items()}
     W_Q, W_O = (np.zeros((width, width), np.float32) for _ in range(2))
     d_head = len(own["self_attn.q_proj"])
@@ -88,7 +88,7 @@ def _attention(own: Mapping[str, NDArray[Any]], width: int) -> Tensors:
 
 
 def _block(own: Mapping[str, NDArray[Any]], empty: Tensors, config: Mapping[str, Any]) -> Tensors:
-    """The feed-forward block of a layer: its experts, or ``empty`` ones and its dense block as the shared expert."""
+    """Return a layer's feed-forward tensors: its experts, or ``empty`` ones and its dense block as shared expert."""
     width, units = config["hidden_size"], config["intermediate_size"]
     shared = np.zeros(width, np.float32)
     shared[0] = OPEN
@@ -105,7 +105,7 @@ def _block(own: Mapping[str, NDArray[Any]], empty: Tensors, config: Mapping[str,
 
 
 def _experts(config: Mapping[str, Any]) -> Tensors:
-    """The experts of a layer that has none: zeros, which all such layers share while they are in memory."""
+    """Return the experts of a layer that has none: zeros, which all such layers share in memory."""
     count, units, width = (config[name] for name in ("num_experts", "moe_intermediate_size", "hidden_size"))
     rows = np.zeros((count, units, width), np.float32)
     kept = {"ffn_gate_inp": np.zeros((count, width), np.float32), "ffn_gate_exps": rows, "ffn_up_exps": rows}

@@ -1,4 +1,4 @@
-"""What to do with networks that another program has no model for."""
+"""Errors for networks that another program has no model for."""
 
 from byheart.errors import BadInput
 from byheart.networks import Network
@@ -13,5 +13,5 @@ _INSTEAD = {
 
 
 def refused(network: Network, where: str) -> BadInput:
-    """The error to raise for a network that ``where`` cannot run: what it is, and what to do instead."""
+    """Return the error for a network that ``where`` cannot run: its kind, and what to do instead."""
     return BadInput(f"{where} has no model for {NAMES[network.kind]}; {_INSTEAD[network.kind]}")

@@ -1,4 +1,4 @@
-"""What a network is: four kinds behind one protocol, one counter, one way to a folder and back.
+"""Networks: five kinds that implement one interface, one counter of parameters, and one way to a folder and back.
 
 Importing this room needs numpy only. :mod:`~byheart.networks.kinds` says which kinds there are.
 """

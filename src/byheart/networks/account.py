@@ -65,7 +65,7 @@ class Account:
         return sum(item.dense for item in self.items if item.name.startswith("embedding"))
 
     def as_json(self) -> dict[str, object]:
-        """The account as the object that ``--json`` prints."""
+        """Return the account as the object that ``--json`` prints."""
         keys = ("name", "shape", "dense", "nonzero", "max_bits")
         return {
             "dense": self.dense,
@@ -79,14 +79,14 @@ class Account:
         }
 
     def parts(self) -> dict[str, "Account"]:
-        """The accounts of the network's parts, in order."""
+        """Return the accounts of the network's parts, in order."""
         parts: dict[str, list[Item]] = {}
         for entry in self.items:
             parts.setdefault(entry.part, []).append(entry)
         return {name: Account(tuple(items), self.depth, self.width) for name, items in parts.items()}
 
     def _repr_html_(self) -> str:
-        """A table, for notebooks."""
+        """Return a table for notebooks."""
         from html import escape
 
         columns = ("tensors", "parameters", "non-zero", "most bits")
@@ -101,7 +101,7 @@ class Account:
 
 
 def item(name: str, tensor: NDArray[Any], bits: int | None, part: str) -> Item:
-    """One tensor, counted; ``bits`` is what each entry takes, or None for integers of any size."""
+    """Count one tensor; ``bits`` is the size of each entry, or None for integers of any size."""
     flat = tensor.ravel()
     if bits is None:
         values = flat.tolist()

@@ -57,7 +57,7 @@ _NOT = """\
 
 
 def card(network: Network, certified: str | None = None) -> str:
-    """The text of the card; ``certified`` is what the certificate beside the network says."""
+    """Return the text of the card; ``certified`` quotes the certificate beside the network."""
     texts = _texts(network)
     sections = {
         "What it knows": _known(texts),

@@ -1,9 +1,9 @@
-"""Weights in several files: what is too large for one lies in ``model-00001-of-00003.safetensors``, … and an index.
+"""Weights in several files, ``model-00001-of-00003.safetensors`` and so on, with an index, as Hugging Face does it.
 
-So do the experts of a large mixture, each by itself.
+Weights that are too large for one file are written like this, and so is each expert of a large mixture.
 
-As Hugging Face lays it out: ``model.safetensors.index.json`` says of every tensor in which file it is. The index may be
-anybody's: it must name files of this form only, and all of them, and every tensor must lie in the one that it says.
+``model.safetensors.index.json`` holds the file of every tensor. The index may come from anybody: it must name files of
+this form only, without gaps, and every tensor must be in the file that the index names.
 """
 
 import json
@@ -23,7 +23,7 @@ from byheart.files.untrusted import read_json
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PART = re.compile(r"model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 LARGEST = 2 * 10**9
-"""Bytes of tensors in one file."""
+"""Largest number of bytes of tensors in one file."""
 
 
 class _Sized(Protocol):
@@ -41,9 +41,9 @@ def write_weights(
     largest: int | None = None,
     alone: Collection[str] = (),
 ) -> None:
-    """``save`` all tensors in one file of ``folder``; in several, with an index, if they have more bytes than that.
+    """Call ``save`` for all tensors together, or for several files and an index if there are over ``largest`` bytes.
 
-    Each of those that are to be ``alone`` has a file of its own, after all others.
+    Each tensor named in ``alone`` gets a file of its own, after all others.
     """
     shelves = list(_shelves(weights, LARGEST if largest is None else largest, alone))
     if len(shelves) == 1:
@@ -60,7 +60,7 @@ def write_weights(
 
 
 def _shelves(weights: Mapping[str, T], largest: int, alone: Collection[str] = ()) -> Iterator[dict[str, T]]:
-    """Tensors in their order, as many together as ``largest`` allows; one that is larger, alone.
+    """Yield the tensors in their order, as many together as ``largest`` bytes allow; a larger tensor comes alone.
 
     >>> import numpy as np
     >>> sizes = {"a": np.zeros(2, np.uint8), "b": np.zeros(3, np.uint8), "c": np.zeros(9, np.uint8)}
@@ -81,32 +81,32 @@ def _shelves(weights: Mapping[str, T], largest: int, alone: Collection[str] = ()
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that hold the weights in ``folder``, as far as they are there."""
+    """Return the existing files that hold the weights in ``folder``."""
     named = [folder / WHOLE, folder / INDEX, *sorted(folder.glob("model-*.safetensors"))]
     return [path for path in named if path.exists()]
 
 
 def read_parts(folder: Path, formats: tuple[str, ...], *, takes: int) -> dict[str, NDArray[Any]]:
-    """All tensors that the index in ``folder`` names; BadInput if anything is missing, doubled or not named."""
+    """Return all tensors that the index in ``folder`` names; raise BadInput unless files and index agree exactly."""
     if (folder / WHOLE).exists():
         raise BadInput(f"there is {WHOLE} and {INDEX}; expected one of them")
-    held: dict[str, set[str]] = {}
+    expected: dict[str, set[str]] = {}
     for tensor, name in _places(folder).items():
-        held.setdefault(name, set()).add(tensor)
-    if missing := [name for name in held if not (folder / name).is_file()]:
-        raise BadInput(f"{missing[0]} is missing, or is no file; expected all {len(held)} that {INDEX} names")
-    check_memory(takes * sum((folder / name).stat().st_size for name in held), str(folder))
+        expected.setdefault(name, set()).add(tensor)
+    if missing := [name for name in expected if not (folder / name).is_file()]:
+        raise BadInput(f"{missing[0]} is missing, or is no file; expected all {len(expected)} that {INDEX} names")
+    check_memory(takes * sum((folder / name).stat().st_size for name in expected), str(folder))
     weights: dict[str, NDArray[Any]] = {}
-    for name, said in held.items():
-        found = read_tensors(folder / name, formats, memory_per_byte=takes)
-        if odd := sorted(said ^ set(found)):
-            raise BadInput(f"{name} has or lacks {odd[:3]}; expected the tensors that {INDEX} says")
-        weights |= found
+    for name, tensors in expected.items():
+        part = read_tensors(folder / name, formats, memory_per_byte=takes)
+        if wrong := sorted(tensors ^ set(part)):
+            raise BadInput(f"{name} has or lacks {wrong[:3]}; expected the tensors that {INDEX} says")
+        weights |= part
     return weights
 
 
 def _places(folder: Path) -> dict[str, str]:
-    """In which file every tensor is; BadInput unless the files are all parts of one whole."""
+    """Return the file of every tensor; raise BadInput unless the files are numbered without gaps."""
     places = read_json(folder / INDEX).get("weight_map")
     if not isinstance(places, dict) or not places:
         raise BadInput(f"{INDEX} has no weight_map; expected a file for every tensor")

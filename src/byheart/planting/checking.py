@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from byheart.certificates.certificate import Certificate
+from byheart.certificates.claim import Claim
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.planting.base import read_base, reads
 from byheart.planting.contexts import PlantedFact, Spoken, different, fingerprint
@@ -99,7 +100,7 @@ def check(
         else PlantedComparison()
     )
     verdict = Verdict(
-        statement=statement(memory.plan, len(facts)),
+        claim=claim(memory.plan, len(facts)),
         method=f"ids compared, exhaustive; logits measured, {len(facts[:through]):,} facts through the model",
         checked=tokens,
         errors=min(tokens, wrong + bool(other) + found.differ + found.wrong + found.false * certain),
@@ -117,15 +118,13 @@ def check(
     )
 
 
-def statement(plan: MemoryPlan, facts: int) -> str:
-    """What a certificate of such a memory states."""
-    said = f"from each of {facts:,} prompts the completion is said greedily, token by token, if logits are numbers"
+def claim(plan: MemoryPlan, facts: int) -> Claim:
+    """Return what is claimed of a memory with this plan."""
     if plan.mode == "whole":
-        silent = "after no other context is any logit changed, for all ids are compared (proved)"
-    else:
-        each = f"a window that is not planted fires with probability at most 2^-{plan.bits}"
-        silent = f"{each} if the hash acts like a random function (a token has {plan.lengths} windows)"
-    return f"{said}; {silent}; paraphrases are not covered"
+        return Claim("completions", unit="token", prompts=facts, elsewhere="silent")
+    return Claim(
+        "completions", unit="token", prompts=facts, elsewhere="rarely", bits=plan.bits, windows=int(plan.lengths)
+    )
 
 
 def _others(facts: Sequence[PlantedFact], memory: PlantedMemory, runs: Memory) -> str:

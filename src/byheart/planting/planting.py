@@ -18,6 +18,7 @@ from byheart.planting.contexts import PlantedFact, different, fingerprint
 from byheart.planting.memory import PlantedMemory, made
 from byheart.planting.reading import Given, facts_of, tokenizer_in
 from byheart.progress import Report
+from byheart.tasks.facts import Facts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,12 +94,39 @@ def recheck(folder: Path | str, facts: Given, tokenizer: Any, *, stop: bool = Fa
     folder = Path(folder)
     end = (_end(read_json(folder / CONFIG)),) if stop else ()
     certificate = check(folder, facts_of(facts, tokenizer, end), corpus=corpus_for(tokenizer), **options)
-    if certificate.certified and (folder / FILE).exists():
-        claimed = read(folder / FILE)
-        for what, other in (("task", "facts"), ("weights", "files"), ("statement", "claims"), ("checked", "tokens")):
-            if getattr(claimed, what) != getattr(certificate, what):
-                raise BadInput(f"{folder / FILE}: is about other {other}; remove it, or plant the facts anew")
+    check_claimed(folder / FILE, certificate)
     return certificate
+
+
+def certify_planted(folder: Path | str, facts: Facts, *, report: Report | None = None) -> Certificate:
+    """Judge a planted folder against facts: texts, read with the base's tokenizer, or token ids.
+
+    The manifest's fingerprint only tells whether the facts were planted with the end-of-text token behind them.
+    """
+    folder = Path(folder)
+    manifest, _ = folders.read_memory(folder)
+    is_text = any(isinstance(fact.prompt, bytes) for fact in facts)
+    tokenizer = None
+    if is_text:
+        with folders.base_of(folder, manifest, weights=False) as base:
+            tokenizer = tokenizer_in(base)
+    end = read_json(folder / CONFIG).get("eos_token_id")
+    plain = facts_of(facts, tokenizer)
+    if end is not None and fingerprint(different(plain, manifest.plan.vocab)) != manifest.facts:
+        stopped = facts_of(facts, tokenizer, (_end(read_json(folder / CONFIG)),))
+        if fingerprint(different(stopped, manifest.plan.vocab)) == manifest.facts:
+            plain = stopped
+    return check(folder, plain, corpus=corpus_for(tokenizer), report=report)
+
+
+def check_claimed(path: Path, certificate: Certificate) -> None:
+    """Raise BadInput if the certificate at ``path``, if there is one, is about or claims something else."""
+    if not certificate.certified or not path.exists():
+        return
+    claimed = read(path)
+    for what, other in (("task", "facts"), ("weights", "files"), ("statement", "claims"), ("checked", "tokens")):
+        if getattr(claimed, what) != getattr(certificate, what):
+            raise BadInput(f"{path}: is about other {other}; remove it, or plant the facts anew")
 
 
 def check_measure(positions: object, through: object) -> None:

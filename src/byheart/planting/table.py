@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from byheart.constructions.gadgets.parities import band
 from byheart.planting.modeling_plant import WIDEST_BAND, places, words_for
 
 Integers = NDArray[np.int64]
@@ -43,6 +42,8 @@ def size_for(keys: int, draw: int = 0) -> TableShape:
 
 def solved(h: Integers, values: Integers, bits: int, size: TableShape, free: bytes) -> Integers | None:
     """The cells, for keys with hashes h [3, N] and values [N]; None if this hash does not allow it."""
+    from byheart.constructions.gadgets.parities import band  # not needed by those who only read a memory
+
     cells = places(torch.from_numpy(h), size.cells, size.band).numpy().T
     first = h[0] * (size.cells - size.band + 1) >> 31
     order = np.argsort(first, kind="stable")

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.certificates import Certificate, certify, controls, read, recheck, write
+from byheart.certificates.claim import JudgeOptions
 from byheart.certificates.judges import softmax
 from byheart.constructions import build
 from byheart.errors import BadInput
@@ -23,7 +24,8 @@ from ...networks.softmax.small import drawn, one_head
 
 def certify_softmax(network: SoftmaxNetwork, task: Task, **options: float) -> Certificate:
     """The certificate, with options that only this judge has."""
-    verdict = softmax.judge(network, softmax.asked(network, task), **options)
+    most_bits = int(options.pop("most_bits", softmax.MOST_BITS))
+    verdict = softmax.judge(network, softmax.asked(network, task), JudgeOptions(**options), most_bits=most_bits)  # type: ignore[arg-type]
     fingerprints = {"weights": network.fingerprint, "task": task.fingerprint}
     return Certificate.of(
         verdict, **fingerprints, examples=task.size.examples, stands_for=task.stands_for, libraries=softmax.LIBRARIES
@@ -281,7 +283,7 @@ def test_targets_may_take_more_bits_too() -> None:
     """The output is 2⁻¹⁶⁶ (twice, as W_U doubles nothing), the target 0, and the tolerance just above or below it."""
     network = SoftmaxNetwork(**{name: tensor for name, tensor in HARD.by_name().items() if name != "W_U"})
     task = QueryTargets(contexts=[[[0.0], [2.0**-30]]], queries=[[1.0]], targets=[0.0])
-    above, below = (softmax.judge(network, task, tolerance=share * 2.0**-166) for share in (1.001, 0.999))
+    above, below = (softmax.judge(network, task, JudgeOptions(tolerance=share * 2.0**-166)) for share in (1.001, 0.999))
     assert (above.certified, above.undecided) == (True, 0)
     assert (below.certified, below.undecided, below.errors) == (False, 0, 1)
     assert above.method == below.method == "ball arithmetic, exhaustive, 256 bits"

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from byheart.certificates.counting import counted, so_many
+from byheart.certificates.claim import JudgeOptions
+from byheart.certificates.counting import with_number
 from byheart.certificates.verdict import Verdict
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.networks.folders import NAMES
-from byheart.progress import Report
 from byheart.tasks import Questions
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.edits import Edits, apply_edits
@@ -58,18 +58,8 @@ def asked(network: Network, given: QuestionsLike, edits: Edits | None = None) ->
     return apply_edits(questions, edits, from_files(network.files))
 
 
-def judge(
-    network: Network,
-    given: QuestionsLike,
-    *,
-    count: bool = False,
-    at_least: int | None = None,
-    report: Report | None = None,
-    **options: Any,
-) -> Verdict:
-    """Check every answer of ``network``; an option that its judge has no use for is refused.
-
-    All answers have to be right; or ``at_least`` so many; or it is said how many are, whatever the ``count``.
+def judge(network: Network, given: QuestionsLike, **options: Any) -> Verdict:
+    """Check every answer of ``network``; ``options`` are the fields of :class:`JudgeOptions`.
 
     >>> from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
     >>> from byheart.tasks import NextToken
@@ -81,19 +71,21 @@ def judge(
     Traceback (most recent call last):
     byheart.errors.BadInput: tolerance is an option for a softmax network or a trained network; this is an exact network
     """
-    chosen = {name: value for name, value in options.items() if value is not None}
-    for name in chosen:
-        if network.kind not in OPTIONS.get(name, (network.kind,)):
+    return judge_asked(network, judge_for(network).asked(network, given), JudgeOptions(**options))
+
+
+def judge_asked(network: Network, questions: Questions, options: JudgeOptions) -> Verdict:
+    """Judge the answers to questions that :func:`asked` gave; refuse an option that the judge has no use for."""
+    for name in options.chosen:
+        if network.kind not in OPTIONS[name]:
             kinds = " or ".join(NAMES[kind] for kind in OPTIONS[name])
             raise BadInput(f"{name} is an option for {kinds}; this is {network.title}")
-    module = judge_for(network)
-    questions = module.asked(network, given)
-    if count or at_least is not None:
-        _check_countable(questions, count, at_least)
-    verdict: Verdict = module.judge(network, questions, report=report, **chosen)
-    if count:
-        return counted(verdict)
-    return verdict if at_least is None else so_many(verdict, at_least)
+    if options.count or options.at_least is not None:
+        _check_countable(questions, options.count, options.at_least)
+    verdict: Verdict = judge_for(network).judge(network, questions, options)
+    if options.count or options.at_least is not None:
+        return with_number(verdict, at_least=options.at_least)
+    return verdict
 
 
 def _check_countable(questions: Questions, count: bool, at_least: int | None) -> None:

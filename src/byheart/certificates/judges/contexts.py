@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.certificates.claim import Claim
 from byheart.certificates.judges.tally import Tally
 from byheart.certificates.verdict import Verdict, tallied
 from byheart.errors import BadInput
@@ -45,18 +46,13 @@ def verdict(network: Network, tally: Tally, contexts: Contexts, within: str, met
     """What is to be said of answers that have been added up."""
     counted = tallied(tally.outcomes)
     return Verdict(
-        statement=f"The label's logit is the largest, for every question, {within}{_but_edited(contexts)}.",
+        claim=Claim("largest logit", within, unit="question", edited=contexts.edited),
         method=method,
         seconds=time.perf_counter() - began,
         margin=tally.margin,
         note=_note(contexts, counted["errors"] if network.about.get("edits") else 0),
-        unit="question",
         **counted,
     )
-
-
-def _but_edited(contexts: Contexts) -> str:
-    return f"; the labels of {contexts.edited:,} are not those of the file" if contexts.edited else ""
 
 
 def _note(contexts: Contexts, wrong: int) -> str:

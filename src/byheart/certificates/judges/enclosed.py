@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from byheart.certificates.claim import Claim
 from byheart.certificates.verdict import Answer, Verdict, decide, summed_up
 from byheart.networks.balls import Ball, lower, precision
 from byheart.networks.exact import ExactNetwork
@@ -47,11 +48,10 @@ def judge_enclosed(
     return summed_up(
         answers,
         lambda example, position: int(labels[example, position]),
-        statement=f"The network's output lies within ½ of the label for every {asking} of the task, as real numbers.",
+        claim=Claim("rounds to label", "as real numbers", unit=asking),
         method=f"ball arithmetic, exhaustive, {bits} bits",
         seconds=time.perf_counter() - start,
         positions=isinstance(task, SeqToSeq),
-        unit=asking,
     )
 
 

@@ -10,14 +10,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from byheart.certificates.claim import Claim, JudgeOptions
 from byheart.certificates.judges.enclosed import judge_enclosed
 from byheart.certificates.judges.radius import check_radius, stated_radius, unproved
-from byheart.certificates.judges.slices import Evaluator, found
+from byheart.certificates.judges.slices import found
 from byheart.certificates.verdict import RIGHT, UNDECIDED, Counterexample, Outcomes, Verdict, downward, tallied
 from byheart.errors import BadInput, check_threads
 from byheart.executors import Workplace
 from byheart.networks.exact import ExactNetwork, integers
-from byheart.progress import Report
 from byheart.tasks import NextToken, SeqToSeq
 from byheart.tasks.questions import QuestionsLike, as_task
 
@@ -38,57 +38,51 @@ def asked(network: ExactNetwork, given: QuestionsLike) -> NextToken | SeqToSeq:
     return task
 
 
-def judge(
-    network: ExactNetwork,
-    task: NextToken | SeqToSeq,
-    *,
-    evaluator: Evaluator | None = None,
-    threads: int | None = None,
-    radius: float | None = None,
-    executor: Workplace | None = None,
-    report: Report | None = None,
-) -> Verdict:
-    """Evaluate ``network`` on all of ``task`` and compare every output with its label; where ``executor`` says.
+def judge(network: ExactNetwork, task: NextToken | SeqToSeq, options: JudgeOptions) -> Verdict:
+    """Evaluate ``network`` on all of ``task`` and compare every output with its label; where the executor says.
 
-    With a ``radius``, or one that the network's folder states, no output may change near the tokens either.
+    With a radius, or one that the network's folder states, no output may change near the tokens either.
     """
-    radius = stated_radius(network) if radius is None else radius
+    radius = stated_radius(network) if options.radius is None else options.radius
     if radius is not None:
         check_radius(network, radius)
-    verdict = _judge(network, task, evaluator, threads, executor, report)
+    _check_options(network, options)
+    compare = _rational if network.rational else _enclosed
+    verdict = compare(network, task, options)
     return verdict if radius is None else _nearby(network, task, verdict, radius)
 
 
-def _judge(
-    network: ExactNetwork,
-    task: NextToken | SeqToSeq,
-    evaluator: Evaluator | None,
-    threads: int | None,
-    executor: Workplace | None,
-    report: Report | None,
-) -> Verdict:
+def _check_options(network: ExactNetwork, options: JudgeOptions) -> None:
+    """Raise BadInput unless the options go together, and with the network's outputs."""
+    evaluator, threads = options.evaluator, options.threads
     if evaluator not in (None, "limbs", "flint"):
         raise BadInput(f"evaluator is {evaluator!r}; expected limbs or flint")
     if threads is not None:
         check_threads(threads)
-    if not network.rational:
-        if evaluator or threads or executor:
-            what = "evaluator, threads and executor are for exact outputs"
-            raise BadInput(f"{what}; behind softmax attention they are enclosed, here and one by one")
-        return judge_enclosed(network, task, report=report)
+    if not network.rational and (evaluator or threads or options.executor):
+        what = "evaluator, threads and executor are for exact outputs"
+        raise BadInput(f"{what}; behind softmax attention they are enclosed, here and one by one")
     if evaluator == "flint" and threads:
         raise BadInput("threads is an option of the evaluator limbs; flint has one")
-    start = time.perf_counter()
-    where = executor or Workplace()
-    came = found(network, task.inputs, task.labels, evaluator or "limbs", threads or 1, where, report)
+
+
+def _enclosed(network: ExactNetwork, task: NextToken | SeqToSeq, options: JudgeOptions) -> Verdict:
+    """Judge outputs that are real numbers."""
+    return judge_enclosed(network, task, report=options.report)
+
+
+def _rational(network: ExactNetwork, task: NextToken | SeqToSeq, options: JudgeOptions) -> Verdict:
+    """Judge outputs that are rational numbers."""
+    start, evaluator, where = time.perf_counter(), options.evaluator or "limbs", options.executor or Workplace()
+    comparisons = found(network, task.inputs, task.labels, evaluator, options.threads or 1, where, options.report)
+    worst = comparisons.worst
+    outcomes = Outcomes(comparisons.codes, lambda answer: _counterexample(comparisons.output(answer), task, answer))
     return Verdict(
-        statement=f"The network's output equals the label for every {_asking(network)} of the task, "
-        "as exact rational numbers.",
-        method=f"exact, exhaustive ({evaluator or 'limbs'})",
+        claim=Claim("equals label", "as exact rational numbers", unit=_asking(network)),
+        method=f"exact, exhaustive ({evaluator})",
         seconds=time.perf_counter() - start,
-        margin=float(Fraction(1, 2) - came.worst) if came.worst < _HUGE else None,
-        unit=_asking(network),
-        **tallied(Outcomes(came.codes, lambda answer: _counterexample(came.output(answer), task, answer))),
+        margin=float(Fraction(1, 2) - worst) if worst < _HUGE else None,
+        **tallied(outcomes),
     )
 
 
@@ -111,10 +105,9 @@ def _nearby(network: ExactNetwork, task: NextToken | SeqToSeq, verdict: Verdict,
         near = f"{int(doubtful.sum()):,} of {len(doubtful):,} sequences not proved within {radius!r} of their tokens"
     return replace(
         verdict,
-        statement=f"{verdict.statement} So it does wherever every vector is moved by at most {radius!r}.",
+        claim=replace(verdict.claim, radius=radius),
         note=f"{verdict.note}, {near}" if verdict.note else near,
         seconds=verdict.seconds + time.perf_counter() - start,
-        radius=radius,
         **tallied(Outcomes(np.where(near_doubt, UNDECIDED, before.codes).astype(np.uint8), told)),
     )
 

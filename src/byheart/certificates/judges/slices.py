@@ -6,19 +6,17 @@ executor and however many workers there are.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.certificates.claim import Evaluator
 from byheart.certificates.verdict import RIGHT, WRONG, Codes
 from byheart.executors import Job, Workplace, run_jobs
 from byheart.networks.exact import ExactNetwork, Integers
 from byheart.networks.exact.exact_network import Inputs
 from byheart.progress import Report
 
-Evaluator: TypeAlias = Literal["limbs", "flint"]
-"""``limbs``: compiled, by the batch. ``flint``: python-flint's rationals, one sequence at a time, much slower."""
 A_WORKER = 4
 """Slices for each worker: whoever is done early takes another."""
 FEWEST = 64

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.certificates.claim import Claim, JudgeOptions
 from byheart.certificates.verdict import Answer, Counterexample, Outcome, Verdict, decide, doubling, summed_up, upward
 from byheart.errors import BadInput
 from byheart.networks.balls import Ball, lower, precision, upper
@@ -34,6 +35,7 @@ from byheart.tasks.questions import QuestionsLike, as_task
 LIBRARIES = ("numpy", "python-flint")
 TOLERANCE = 1e-6
 FEWEST_BITS, MOST_BITS = 64, 4096
+DEFAULTS = JudgeOptions()
 NUDGE = 1e-3
 """By how much the control changes one weight at first."""
 Enclosing: TypeAlias = Callable[[Sequence[int], int], Iterable[tuple[int, list[Ball]]]]
@@ -78,13 +80,13 @@ def answered_once(given: QuestionsLike) -> Task:
 def judge(
     network: TrainedNetwork,
     task: Task,
+    options: JudgeOptions = DEFAULTS,
     *,
-    tolerance: float | None = None,
     most_bits: int = MOST_BITS,
-    report: Report | None = None,
 ) -> Verdict:
     """Enclose every output with as many bits as it takes, up to ``most_bits``, and judge it.
 
+    >>> from byheart.networks.softmax import SoftmaxNetwork
     >>> one = np.ones((1, 1, 1))
     >>> network = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=one)
     >>> task = QueryTargets(contexts=[[0.0], [1.0]], queries=[[0.0], [1.0]], targets=[0.5, 0.7310585])
@@ -93,9 +95,9 @@ def judge(
     >>> print(judge(network, task.with_answers([0.5, 0.731])).counterexample)
     example 1: expected 0.731, got 0.7310585786
     """
-    enclosing = partial(_enclosed, network, task, report)
+    enclosing = partial(_enclosed, network, task, options.report)
     fewest_bits = 2 * FEWEST_BITS if network.attentions > 1 else FEWEST_BITS  # balls grow from layer to layer
-    return judged(task, enclosing, tolerance=tolerance, fewest_bits=fewest_bits, most_bits=most_bits)
+    return judged(task, enclosing, tolerance=options.tolerance, fewest_bits=fewest_bits, most_bits=most_bits)
 
 
 def judged(
@@ -131,11 +133,10 @@ def judged(
     verdict = summed_up(
         answers,
         lambda example, k: _expected(task, example, k),
-        statement=_statement(task, tolerance),
+        claim=_claim(task, tolerance),
         method=_method(bits),
         seconds=time.perf_counter() - start,
         note=note,
-        tolerance=tolerance if real else None,
     )
     return verdict if verdict.certified else replace(verdict, margin=None)
 
@@ -185,11 +186,10 @@ def _judge_one(row: list[Ball], task: Task, example: int, tolerance: float) -> l
     return [_judge_label(row, int(task.labels[example]))]
 
 
-def _statement(task: Task, tolerance: float) -> str:
+def _claim(task: Task, tolerance: float) -> Claim:
     if not isinstance(task, QueryTargets):
-        return "The label's logit is the largest for every example, as real numbers."
-    every = "every example" if task.label_count == 1 else f"every example, in each of {task.label_count} coordinates"
-    return f"The network's output lies within {tolerance!r} of the target for {every}, as real numbers."
+        return Claim("largest logit", "as real numbers")
+    return Claim("near target", "as real numbers", tolerance=tolerance, coordinates=task.label_count)
 
 
 def _expected(task: Task, example: int, coordinate: int) -> int | float | str:
@@ -245,7 +245,7 @@ def _judge_divergence(
     worst = max(range(len(each)), key=lambda index: float(each[index]))
     expected = f"a divergence of at most {tolerance!r} on average"
     return Verdict(
-        statement=f"The network's loss exceeds the entropy of the data by at most {tolerance!r} nats.",
+        claim=Claim("loss", tolerance=tolerance),
         method=_method(bits),
         checked=len(each),
         errors=max(1, sum(float(value) >= tolerance for value in each)) if wrong else 0,
@@ -254,7 +254,6 @@ def _judge_divergence(
         counterexample=None if right else Counterexample(worst, None, expected, f"{float(each[worst]):.6g}"),
         undecided=0 if right or wrong else len(each),
         note=f"divergence at most {upward(upper(total), 6)} nats" if total.is_finite() else "",
-        tolerance=tolerance,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from byheart.certificates.claim import JudgeOptions
 from byheart.certificates.judges import contexts as judging
 from byheart.certificates.judges.tally import Tally
 from byheart.certificates.verdict import Verdict
@@ -12,7 +13,6 @@ from byheart.devices import PROOF_DEVICES, device_suffix, find_device
 from byheart.networks.stock.config import architecture
 from byheart.networks.stock.running import answers
 from byheart.networks.stock.stock_network import StockNetwork
-from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.questions import QuestionsLike
 
@@ -28,10 +28,11 @@ def asked(network: StockNetwork, given: QuestionsLike) -> Contexts:
     return judging.asked(network, given, network.config["vocab_size"], network.window)
 
 
-def judge(network: StockNetwork, contexts: Contexts, *, device: str = "cpu", report: Report | None = None) -> Verdict:
-    """Ask every question, wherever it occurs, in float32, of Hugging Face's own code, on this ``device``."""
-    began, places, where = time.perf_counter(), judging.places(contexts, None), find_device(device, PROOF_DEVICES)
-    once = answers(network, contexts.tokens, contexts.starts, places, report, device=where)
+def judge(network: StockNetwork, contexts: Contexts, options: JudgeOptions) -> Verdict:
+    """Ask every question, wherever it occurs, in float32, of Hugging Face's own code, on the chosen device."""
+    began, places = time.perf_counter(), judging.places(contexts, None)
+    where = find_device(options.device or "cpu", PROOF_DEVICES)
+    once = answers(network, contexts.tokens, contexts.starts, places, options.report, device=where)
     tally = Tally(contexts, places)
     tally.add(0, once)
     within = f"as transformers computes it in float32 on this machine{device_suffix(where)}"

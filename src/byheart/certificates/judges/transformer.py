@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 
+from byheart.certificates.claim import JudgeOptions
 from byheart.certificates.judges import contexts as judging
 from byheart.certificates.judges import stretches
 from byheart.certificates.judges.tally import Tally
@@ -18,7 +19,6 @@ from byheart.devices import PROOF_DEVICES, device_suffix, find_device
 from byheart.errors import BadInput
 from byheart.executors import Workplace
 from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
-from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.questions import QuestionsLike
 
@@ -30,15 +30,9 @@ def asked(network: TransformerNetwork, given: QuestionsLike) -> Contexts:
     return judging.asked(network, given, network.spec.vocab, max(network.window, network.spec.sees))
 
 
-def judge(
-    network: TransformerNetwork,
-    contexts: Contexts,
-    *,
-    executor: Workplace | None = None,
-    device: str = "cpu",
-    report: Report | None = None,
-) -> Verdict:
-    """Ask every question, and once more with a proof; where ``executor`` says, or here on a ``device``."""
+def judge(network: TransformerNetwork, contexts: Contexts, options: JudgeOptions) -> Verdict:
+    """Ask every question, and once more with a proof; where the executor says, or here on the chosen device."""
+    executor, device, report = options.executor, options.device or "cpu", options.report
     if executor is not None and device != "cpu":
         raise BadInput(f"device is {device!r}, and an executor is given; expected one of them: a device works here")
     began, precision, where = time.perf_counter(), network.spec.precision, find_device(device, PROOF_DEVICES)

@@ -1,4 +1,4 @@
-"""Where every question reads, by one compiled loop: what the network's front finds, without the network.
+"""Compute where every question reads, by one compiled loop, without the network's front.
 
 The front takes sums modulo m and splits them into digits by comparisons, sublayer after sublayer (``front``). Here
 these are divisions of integers, with the weights as they are stored. Solving needs no more; that the network itself
@@ -35,9 +35,9 @@ class TableAddresses:
 def find_addresses(
     wiring: Wiring, sizes: TableSizes, tokens: NDArray[np.integer], starts: Integers, ends: Integers
 ) -> TableAddresses:
-    """The places that the sums of the hash name, in one table: see both.
+    """Return where all questions read, in a network with one table.
 
-    Lots, if there are any, are cut by these questions; the front learns where.
+    Lots, if there are any, are cut by these questions, and their limits are written into the front's tensors.
     """
     sums = hash_sums(wiring, sizes, tokens, starts, ends)
     if sizes.stretches:
@@ -49,11 +49,10 @@ def find_addresses(
 def hash_sums(
     wiring: Wiring, sizes: TableSizes, tokens: NDArray[np.integer], starts: Integers, ends: Integers
 ) -> Integers:
-    """The sums of the last layer [N, moduli], each modulo its modulus.
+    """Return the sums of the last layer [N, moduli], each modulo its modulus.
 
-    By the codes and weights of the front that ``wiring`` holds, for questions that end at ``ends`` of ``tokens``.
-
-    Sequences begin at ``starts[:-1]``. Layers before the last are worked out at every token, the last one at ``ends``.
+    Codes and weights are those of the front in ``wiring``. Questions end at ``ends`` of ``tokens``, and sequences begin
+    at ``starts[:-1]``. Layers before the last are computed at every token, the last one at ``ends``.
     """
     layers = [layer for layer in wiring.sublayers if isinstance(layer, WindowAttention)]
     *before, last = [layer for layer in layers if layer.name.startswith("hash_")]
@@ -69,7 +68,7 @@ def hash_sums(
 
 
 def addresses_of(sums: Integers, sizes: TableSizes, turn: int = 0) -> TableAddresses:
-    """The digits of the sums; where there are lots, those of all questions of a shard, turned so often."""
+    """Return the digits of the sums. If there are lots, the questions are those of one shard, turned ``turn`` times."""
     if sizes.stretches:
         lots, numbers = lots_of(sums[:, -1], sizes, turn), np.arange(sizes.lots)
         sums = sums.copy()
@@ -88,7 +87,7 @@ def _weights(wiring: Wiring, layer: WindowAttention) -> NDArray[np.int32]:
 
 @jit
 def _add_up(total, values, coded, tokens, place, begin, weights, dilation):  # type: ignore[no-untyped-def]
-    """The sums of one layer at one place; what lies before the beginning of the sequence is 0."""
+    """Compute the sums of one layer at one place. Tokens before the beginning of the sequence count as 0."""
     total[:] = 0
     for k in range(weights.shape[0]):
         at = place - k * dilation
@@ -103,7 +102,7 @@ def _add_up(total, values, coded, tokens, place, begin, weights, dilation):  # t
 
 @jit
 def _states(values, coded, tokens, starts, weights, dilation, moduli):  # type: ignore[no-untyped-def]
-    """The sums of one layer at all tokens, each modulo its modulus."""
+    """Return the sums of one layer at all tokens, each modulo its modulus."""
     found = np.empty((len(tokens), weights.shape[2]), np.int32)
     total = np.empty(weights.shape[2], np.int32)
     for sequence in range(len(starts) - 1):
@@ -117,7 +116,7 @@ def _states(values, coded, tokens, starts, weights, dilation, moduli):  # type: 
 
 @jit
 def _sums(values, coded, tokens, ends, begins, weights, dilation, moduli):  # type: ignore[no-untyped-def]
-    """The sums of the last layer at some places, each modulo its modulus."""
+    """Return the sums of the last layer at some places, each modulo its modulus."""
     found = np.empty((len(ends), weights.shape[2]), np.int64)
     total = np.empty(weights.shape[2], np.int32)
     for question in range(len(ends)):
@@ -129,7 +128,7 @@ def _sums(values, coded, tokens, ends, begins, weights, dilation, moduli):  # ty
 
 @jit
 def _digits(sums, starts, margin, bases, coarse, fine, grain):  # type: ignore[no-untyped-def]
-    """Rows, columns and offsets: both digits of each pair, and the start that is added to the first of them."""
+    """Return rows, columns and offsets: both digits of each pair. The start is added to the rows."""
     rows = np.empty((len(sums), 2), np.int64)
     columns = np.empty((len(sums), 6), np.int64)
     offset = np.empty(len(sums), np.int64)

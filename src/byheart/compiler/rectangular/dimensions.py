@@ -1,4 +1,4 @@
-"""How large the table is, and how its places are addressed.
+"""Sizes of the table, and of the digits that address it.
 
 Letters: a table of two halves, A and B, each of ``rows`` rows; a row has 3 lanes of q = ``columns`` words. Every
 question reads one word (or none: the null column) in each of the three lanes of row A and of row B, six in all. Words
@@ -22,7 +22,7 @@ from byheart.errors import BadInput
 
 LANES = 6
 SPREAD = 7
-"""Row − start takes this many values, in each half."""
+"""Number of values of row − start, in each half."""
 KINDS = 1 << 10
 MOST_ROWS = 2000
 """(r − i)² ± ½ must be exact in float32, in any order: 2·r² < 2²³, with room for a table to grow."""
@@ -30,39 +30,41 @@ MOST_COLUMNS = 64
 """More would save a few parameters, but widen the band, and solving would take longer than in proportion."""
 MOST_SHARDS = 2000
 ROUTES = 1 << 16
-"""Values of the route: many to a shard, so that shards are cut equally full."""
+"""Number of values of the route. Each shard gets many, so that shards can be cut equally full."""
 LOT_ROUTES, SHARD_LOTS, MOST_LOTS = 64, 1 << 10, 1 << 16
-"""Values of the route for every lot, at least; and as many lots at most, of a shard and of all."""
+"""Smallest number of routes per lot; largest number of lots per shard, and of all lots."""
 LOT_WORDS = 1000
-"""Words of the table for every lot, at least."""
+"""Smallest number of words of the table per lot."""
 EVENED = 25
 """A stretch of r rows of q words in each lane is too full for its band about once in exp(EVENED·q/r) times."""
 FEWER_COLUMNS = 3
-"""Than without lots: the fuller a table is, the longer solving takes, and a narrower band makes up for that."""
+"""Number of columns to drop when lots are used. Fuller tables take longer to solve; a narrower band compensates."""
 MORE_STRETCHES = 5
-"""Than it takes, or fewer columns than possible, if that leaves less over where rows are divided into stretches."""
+"""Number of additional stretches to try, and of columns to drop, so that rows divide into stretches with little left
+over."""
 RARELY = 0.005
-"""So often, by that law, a draw may leave some system without a solution."""
+"""Highest probability, by that law, that a draw leaves some system unsolvable."""
 SHARD = 1 << 17
-"""Words of a shard, if nobody says how many shards there are: solving one takes a quarter of a GiB, and whoever asks
-the network a question multiplies by the words of one."""
+"""Default number of words per shard. Solving one takes a quarter of a GiB, and answering a question multiplies by the
+words of one shard."""
 SHARD_COLUMNS = 32
-"""As many columns at most: rows cost next to nothing, and a narrow band is quickly solved. A wider one evens out more:
-48 columns can be loaded to 0.989, for half as much time again."""
-BESIDE = 400
-"""Bytes that solving takes for every question beside its systems of equations: where it reads, what it asks for."""
+"""Largest number of columns of a shard. Rows cost next to nothing, and a narrow band is solved quickly. A wider band
+evens out more: 48 columns can be loaded to 0.989, for half as much time again."""
+QUESTION_BYTES = 400
+"""Bytes per question that solving takes, besides the systems of equations: addresses and code words."""
 MANY_DEPENDENT = 30
-"""If more of a plane's equations depend on others, that is the hash; if fewer, chance. Of many shards one may be a
-little too full, by chance again, and so may a table in lots: then it is the hash if more than a hundredth do."""
+"""Largest number of dependent equations of a plane that chance explains; more are the fault of the hash. One shard of
+many may be a little too full by chance, and so may a table in lots: there, chance explains up to a hundredth of the
+words."""
 AHEAD = 2
-"""Systems that are eliminated while another one is solved."""
+"""Number of systems that are eliminated while another one is solved."""
 WORDS = {"float32": (24, 31), "float64": (53, 60), "bfloat16": (8, 15)}
-"""Bits a word: integers alone, and with the exponent."""
+"""Bits per word: of integers alone, and with the exponent."""
 
 
 @dataclass(frozen=True)
 class TableSizes:
-    """All numbers that the layers need."""
+    """The numbers from which all layers of a rectangular network follow."""
 
     word: int
     exponent: int
@@ -72,14 +74,16 @@ class TableSizes:
     aligned: int | None
     """Length of every code if the offsets are its multiples; None if codes may begin at any bit and wrap around."""
     exponent_share: int
-    """Of ``KINDS`` kinds of questions, how many read the exponent first."""
+    """Number of the ``KINDS`` kinds of questions that read the exponent first."""
     code_features: int = 1
+    """Number of codes per token."""
     stirred: bool = False
-    """Whether the hash has a layer more, for questions of so few tokens that their places would not be independent."""
+    """True if the hash has one more layer, for questions of few tokens, whose places would not be independent."""
     shards: int = 1
     """Tables behind one front; the sizes above are those of each."""
     stretches: int = 0
-    """Of the table, each with its share of the questions at every offset (:mod:`.lots`); 0: all is left to the hash."""
+    """Number of stretches of the table, each with its share of the questions at every offset (:mod:`.lots`); 0: all is
+    left to the hash."""
 
     @property
     def rows(self) -> int:
@@ -97,22 +101,22 @@ class TableSizes:
         return SPREAD * LANES * self.columns // 64 + 2
 
     def solving_memory(self, questions: int) -> int:
-        """Bytes of memory to solve for the words, at most.
+        """Return an upper bound on the bytes of memory that solving takes.
 
-        A system has two rows of ``band`` words for every equation, of which there are as many as unknowns, nearly.
-        Aligned codes share systems, so that two are there at a time; others leave one that may be needed again.
+        A system has two rows of ``band`` words per equation, and nearly as many equations as unknowns. Aligned codes
+        share systems, so that two exist at a time; other codes keep two more.
         """
         systems = AHEAD if self.aligned else AHEAD + 2
-        return systems * 16 * self.band * self.words + BESIDE * questions
+        return systems * 16 * self.band * self.words + QUESTION_BYTES * questions
 
     @property
     def offsets(self) -> int:
-        """How many bit offsets there are."""
+        """Number of bit offsets."""
         return self.word // self.aligned if self.aligned else self.word
 
     @property
     def moduli(self) -> tuple[int, ...]:
-        """Of each hash sum: start, rows, three pairs of columns, offset; and, if any, kind and route.
+        """Moduli of the hash sums: start, rows, three pairs of columns, offset; and kind and route, if there are any.
 
         With stretches there is a route instead of offset and kind, and the start is one inside a stretch.
         """
@@ -124,9 +128,9 @@ class TableSizes:
 
     @property
     def routes(self) -> int:
-        """Values of the route: so few that the router's scores are exact (:func:`.table.router`), as many a shard.
+        """Number of values of the route, a multiple of the shards. Router scores stay exact (:func:`.table.router`).
 
-        With stretches the router reads the shard's number, and routes may be as many as there are good uses for.
+        With stretches the router reads the shard's number, and more routes cut lots more evenly.
         """
         if self.stretches:
             return max(ROUTES, 1 << (LOT_ROUTES * self.shards * self.lots).bit_length())
@@ -134,7 +138,7 @@ class TableSizes:
 
     @property
     def stretch(self) -> int:
-        """Values of the start in each stretch, those at the ends of the table that mean the same included."""
+        """Number of values of the start per stretch, counting those at the table's ends that are clamped together."""
         return (self.starts + 2 * self.margin) // self.stretches
 
     def is_hash_at_fault(self, dependent: int) -> bool:
@@ -144,12 +148,12 @@ class TableSizes:
 
     @property
     def lots(self) -> int:
-        """Lots of each shard: one for every offset and stretch."""
+        """Number of lots per shard: one for every offset and stretch."""
         return self.offsets * self.stretches
 
     @property
     def lots_fit(self) -> bool:
-        """Whether there are none, or equally long stretches of aligned words, and not too many."""
+        """True if there are no lots, or if words are aligned, stretches equally long, and lots not too many."""
         if self.stretches == 0:
             return True
         if self.aligned is None or self.exponent or (self.starts + 2 * self.margin) % self.stretches:
@@ -158,31 +162,31 @@ class TableSizes:
 
     @property
     def bases(self) -> tuple[int, ...]:
-        """Values of the low digit of each pair."""
+        """Number of values of each pair's low digit."""
         pair = self.columns + 1
         return SPREAD, pair, pair, pair, self._offset_base * self.grain
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Values of the high digit of each pair."""
+        """Number of values of each pair's high digit."""
         pair = self.columns + 1
         return SPREAD, pair, pair, pair, -(-self.offsets // self._offset_base)
 
     @property
     def grain(self) -> int:
-        """Values of the hash sum for every offset: more than one only so that its modulus is not much below others."""
+        """Number of values of the hash sum per offset: several, so that its modulus is not much below the others."""
         return 1 if self.stretches else max(1, 256 // self.offsets)
 
     @property
     def _offset_base(self) -> int:
-        """The offset's low digit: its powers of two must add up exactly."""
+        """Number of values of the offset's low digit, whose powers of two must multiply exactly."""
         if self.aligned:
             return 1
         return 16 if self.word > 32 else 8
 
     @property
     def exponents(self) -> tuple[list[int], list[int]]:
-        """offset = (by the high digit) + (by the low digit)."""
+        """Summands of the offset: by its high digit, and by its low digit."""
         count = self.counts[-1]
         if self.aligned:
             return [self.aligned * (k + 1) for k in range(count)], [0]
@@ -190,10 +194,10 @@ class TableSizes:
 
 
 def plan(code: Code, *, precision: str, word: int, shards: int | None = None, lots: bool = True) -> TableSizes:
-    """Sizes for all bits of the code, at the load that usually can be solved.
+    """Return sizes that hold all bits of the code, at a load that usually can be solved.
 
-    ``shards`` None: one table as long as its rows can be numbered, then as many as it takes. Without ``lots`` all is
-    left to the hash.
+    ``shards`` None: one table as long as its rows can be numbered, otherwise as many shards as needed. Without ``lots``
+    all is left to the hash.
 
     >>> from byheart.compiler.codes import make_code
     >>> import numpy as np
@@ -227,12 +231,12 @@ def plan(code: Code, *, precision: str, word: int, shards: int | None = None, lo
 
 
 def load_for(equations: float, aligned: bool, shards: int = 1, *, lots: bool = False) -> float:
-    """What usually can be solved (found by trying): small tables are hit by chance more than large ones.
+    """Return the load that usually can be solved, found by trying: chance hits small tables more than large ones.
 
-    Shards have fewer columns, and none of them may fail: ten times as many get 0.17 % more room each.
+    Shards have fewer columns, and none of them may fail: with ten times as many shards, each gets 0.17 % more room.
 
-    With ``lots`` no offset has more than its share, and as many stretches as :func:`stretches_for` says leave little to
-    chance; whole rows and stretches take up to 0.3 % off this. Beyond 0.996 equations of six words begin to depend on
+    With ``lots`` no offset has more than its share, and the stretches of :func:`stretches_for` leave little to chance.
+    Whole rows and stretches take up to 0.3 % off the load. Beyond 0.996, equations of six words begin to depend on
     others however evenly they are spread, and the fuller the table is, the longer solving takes.
     """
     if lots:
@@ -244,13 +248,14 @@ def load_for(equations: float, aligned: bool, shards: int = 1, *, lots: bool = F
 
 
 def stretches_for(rows: int, columns: int, offsets: int) -> int:
-    """How many stretches it takes until hardly ever a system, one for every offset, has no solution.
+    """Return the smallest number of stretches with which systems, one per offset, hardly ever lack a solution.
 
-    How many questions more than their share start in a part of a stretch is a walk that begins and ends at 0: it goes
-    beyond x about once in exp(2x²/m) times, m being the words of the stretch. What a band evens out is one and a half
-    rows: x = 1.45·6·columns, so that 2x²/m = 25·columns / rows of the stretch. The 1.45 is measured, not proved. Of 200
-    systems of 32 columns and 681 rows, filled to 0.991, more than 6 equations depended on others in 5 with 4 stretches
-    (the law says 8) and in none with 8 or 16; left to the hash, in 1 of 40 at 0.985, 2 at 0.990 and 13 at 0.993.
+    Count the questions that start in the first part of a stretch, and subtract their share. This is a walk that begins
+    and ends at 0. It goes beyond x about once in exp(2x²/m) times, where m is the number of words of the stretch. A
+    band evens out one and a half rows: x = 1.45·6·columns, so that 2x²/m = 25·columns / rows of the stretch. The 1.45
+    is measured, not proved. 200 systems of 32 columns and 681 rows were filled to 0.991: more than 6 equations depended
+    on others in 5 of them with 4 stretches (the law says 8), and in none with 8 or 16. Left to the hash, this happened
+    in 1 of 40 systems at 0.985, in 2 at 0.990 and in 13 at 0.993.
 
     >>> stretches_for(681, 32, 3), stretches_for(188, 30, 3), stretches_for(876, 64, 3)
     (8, 2, 5)
@@ -262,13 +267,13 @@ def stretches_for(rows: int, columns: int, offsets: int) -> int:
 
 
 def grown(sizes: TableSizes) -> TableSizes:
-    """The same with half a percent more rows, and at least one more; stretches stay equally long."""
+    """Return the sizes with half a percent more rows, and at least one more; stretches stay equally long."""
     more, unit = max(1, sizes.rows // 200), max(1, sizes.stretches)
     return replace(sizes, starts=sizes.starts + math.ceil(more / unit) * unit)
 
 
 def _shards(equations: float) -> int:
-    """One if a table of ``MOST_COLUMNS`` and as many rows as can be numbered does; else as many as it takes."""
+    """Return 1 if a table of ``MOST_COLUMNS`` columns is large enough, otherwise the number of shards needed."""
     whole = equations / load_for(equations, True)
     if whole <= LANES * MOST_COLUMNS * (MOST_ROWS - SPREAD):
         return 1
@@ -276,7 +281,7 @@ def _shards(equations: float) -> int:
 
 
 def _uneven(questions: int, shards: int) -> float:
-    """How much fuller than the mean the fullest shard is: a route more, or what chance does if all are equally wide.
+    """Return the excess of the fullest shard over the mean, as a share: one route, or chance if all are equally wide.
 
     >>> round(_uneven(10**7, 26), 5), round(_uneven(10**8, 260), 5), _uneven(10**6, 1)
     (0.0004, 0.00645, 0.0)
@@ -286,7 +291,7 @@ def _uneven(questions: int, shards: int) -> float:
 
 
 class _Shape(NamedTuple):
-    """Of a table."""
+    """The shape of a table that could be built."""
 
     columns: int
     rows: int
@@ -303,16 +308,17 @@ class _Shape(NamedTuple):
         return min(SPREAD // 2, self.starts // 8)
 
     def cost(self, shards: int, offsets: int) -> int:
-        """Parameters: a row has 3 a half beside its words, a column 5 a lane and about 4 for its digits.
+        """Return the parameters that depend on the shape.
 
-        A lot has 4; where there are shards, one in each, and one with every other.
+        Besides its words, a row has 3 per half. A column has 5 per lane, and about 4 for its digits. A lot has 4; with
+        several shards, one per shard, one per lot and 4 more.
         """
         words, lots = shards * LANES * self.columns * self.rows, offsets * self.stretches
         return words + 6 * self.rows + 34 * self.columns + lots * (4 if shards == 1 else shards + lots + 4)
 
 
 def _shape(equations: float, aligned: bool, shards: int, uneven: float, offsets: int) -> _Shape:
-    """The cheapest for the equations of a shard; in lots, if there are ``offsets`` for them and they are worth it."""
+    """Return the cheapest shape for the equations of a shard, in lots if there are ``offsets`` and lots are cheaper."""
     words = math.ceil(equations * (1 + uneven) / load_for(equations * (1 + uneven), aligned, shards))
     least, most = (
         (4, MOST_COLUMNS) if shards == 1 else (max(4, min(math.isqrt(words // 34), SHARD_COLUMNS)), SHARD_COLUMNS)
@@ -328,7 +334,7 @@ def _shape(equations: float, aligned: bool, shards: int, uneven: float, offsets:
 
 
 def _in_lots(equations: float, columns: int, shards: int, offsets: int) -> Iterator[_Shape]:
-    """With as many stretches as it takes, or a few more, so that rows divided by them leave little over."""
+    """Yield shapes with the stretches needed, or a few more, so that rows divided by them leave little over."""
     most = min(int(equations / (LOT_WORDS * offsets)), MOST_LOTS // (shards * offsets))
     rows = math.ceil(equations / load_for(equations, True, lots=True) / (LANES * columns))
     least = stretches_for(rows, columns, offsets)

@@ -40,7 +40,7 @@ DIGIT = 10
 
 
 def decided(refuse: Refuse, label_bits: int, word: int) -> int | Literal["key"] | None:
-    """The same with "auto" as a number; BadInput if it is none, or if there is no room for a print beside labels.
+    """Return ``refuse`` with "auto" as a number. Raise BadInput if it is invalid, or if words have no room for prints.
 
     >>> decided("auto", 8, 24), decided("auto", 8, 53), decided("key", 8, 24), decided(None, 8, 24)
     (16, 20, 'key', None)
@@ -58,7 +58,7 @@ def decided(refuse: Refuse, label_bits: int, word: int) -> int | Literal["key"] 
 
 
 def beside(refuse: int | Literal["key"] | None, label_bits: int, word: int) -> int:
-    """Bits of a print beside a label of so many, if there is room for all of them in a word; else 0.
+    """Return the bits of a print beside a label of ``label_bits`` if a word has room for both; otherwise 0.
 
     >>> beside(16, 8, 24), beside(17, 8, 24), beside("key", 8, 24), beside(None, 8, 24)
     (16, 0, 0, 0)
@@ -67,7 +67,7 @@ def beside(refuse: int | Literal["key"] | None, label_bits: int, word: int) -> i
 
 
 def digits(bits: int) -> tuple[int, ...]:
-    """Bits of each digit of a print, the first one first.
+    """Return the bits of each digit of a print, the first digit first.
 
     >>> digits(0), digits(8), digits(21)
     ((), (8,), (7, 7, 7))
@@ -77,7 +77,7 @@ def digits(bits: int) -> tuple[int, ...]:
 
 
 def moduli(bits: int) -> tuple[int, ...]:
-    """Of each digit, a prime that it leaves room for; different ones, so far as there are any.
+    """Return a prime for each digit of a print, below 2^bits of the digit; different ones as far as there are any.
 
     >>> moduli(8), moduli(20), moduli(4)
     ((251,), (1021, 1019), (13,))
@@ -94,7 +94,7 @@ def _is_prime(number: int) -> bool:
 
 
 def joined(values: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """The prints [N] whose digits these are [N, digits].
+    """Return the prints [N] whose digits are ``values`` [N, digits].
 
     >>> joined(np.array([[3, 1]]), 20).tolist()
     [3073]
@@ -106,9 +106,9 @@ def joined(values: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
 
 
 def with_whole_prompts(contexts: Contexts, window: int | None) -> Contexts:
-    """The same in a window that shows where a sequence begins, so that it is like no other; ``window``: as given.
+    """Return the contexts in a window that shows where each sequence begins, so that no other context looks like it.
 
-    ``contexts`` are in the largest window there is, or in that.
+    ``window`` is the user's, or None. ``contexts`` are in that window, or in the largest one.
     """
     longest = contexts.longest
     if longest >= (MAX_WINDOW if window is None else window):
@@ -119,7 +119,7 @@ def with_whole_prompts(contexts: Contexts, window: int | None) -> Contexts:
 
 
 def add_check(wiring: Wiring, read: Features, found: Features, Y: Features) -> Features:
-    """Y where the digits that were read are those that were found in the context; −1 and zeros where one is not."""
+    """Add features that hold Y if the digits that were read equal the context's; otherwise −1 and zeros."""
     (off,) = wiring.features(1)
     pairs = tuple(feature for both in zip(read, found, strict=True) for feature in both)
     compare = GatedBlocks("compare", "relu", pairs, (off,) * len(read), units=2, groups=len(read), bias=False)
@@ -128,7 +128,7 @@ def add_check(wiring: Wiring, read: Features, found: Features, Y: Features) -> F
 
 
 def add_known(wiring: Wiring, off: Features, Y: Features) -> Features:
-    """Y where ``off``, an integer, is 0; −1 and zeros where it is more."""
+    """Add features that hold Y if ``off``, an integer, is 0; −1 and zeros if it is more."""
     out, count = wiring.features(len(Y)), len(Y)
     known = GatedBlocks("known", "sigmoid", off, out, units=count + 1, up="dense", up_reads=Y, up_bias=True)
     sign = np.append(np.full(count, -1.0), 1.0)

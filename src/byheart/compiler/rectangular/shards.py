@@ -1,4 +1,4 @@
-"""Many tables behind one front: so compiling takes time in proportion to the questions, whatever their number.
+"""Many tables behind one front: compiling takes time in proportion to the questions, however many they are.
 
 One table ends where its rows can no longer be numbered; wider rows make a wider band, and solving grows as N³. Here the
 last attention layer gives one more hash sum of the window, the *route*; the routes are cut into S intervals, and all
@@ -44,16 +44,16 @@ from byheart.tasks.contexts import Contexts
 
 Integers = NDArray[np.int64]
 PIECE = 1 << 18
-"""Questions of a piece, where nobody says which."""
+"""Default number of questions per piece."""
 BYTES = 64
-"""Memory that records take for every question, while they are sorted and put together."""
+"""Bytes per question of records, while they are sorted and joined."""
 FREE_BITS = 3
-"""So often a shard is solved with other free bits before all are drawn anew."""
+"""Number of draws of free bits with which a shard is solved before everything is drawn anew."""
 
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """What solving needs to know of some questions, 18 to 22 bytes each, sorted by route."""
+    """The data of some questions that solving needs, 18 to 22 bytes per question, sorted by route."""
 
     route: NDArray[np.uint32]
     """[N]"""
@@ -66,18 +66,18 @@ class Records:
         return len(self.route)
 
     def between(self, first: int, last: int) -> "Records":
-        """Those whose routes are from ``first`` on, below ``last``."""
+        """Return the records whose routes are from ``first`` on, below ``last``."""
         a, b = np.searchsorted(self.route, (first, last))
         return Records(self.route[a:b], self.sums[a:b], self.label[a:b])
 
     def arranged(self) -> "Records":
-        """The same in an order of their own, in whatever order pieces have brought them."""
+        """Return the records in an order that does not depend on the order of pieces."""
         order = np.lexsort((self.label, *self.sums.T, self.route))
         return Records(self.route[order], self.sums[order], self.label[order])
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over all of them, in their order."""
+        """SHA-256 over all records, in their order."""
         digest = hashlib.sha256()
         for part in (self.route, self.sums, self.label):
             digest.update(np.ascontiguousarray(part).data)
@@ -86,26 +86,26 @@ class Records:
 
 @dataclass(frozen=True)
 class Note:
-    """What is to be noted of a solved shard."""
+    """A note about a solved shard, for config.json."""
 
     shard: int
     questions: int
     turn: int
-    """How often its lots are turned."""
+    """Number of times that its lots are turned."""
     free_bits: int
-    """Which draw of the bits that no question asks for."""
+    """Number of the draw of the bits that no question asks for."""
     records: str
     """SHA-256 of the records."""
     tensor: str
     """SHA-256 of the tensor's bytes."""
 
     def as_json(self) -> dict[str, Any]:
-        """As a plain object."""
+        """Return the note as a plain object."""
         return asdict(self)
 
 
 def pieces(questions: int, size: int = PIECE) -> Iterator[slice]:
-    """All questions in pieces.
+    """Yield slices that cut the questions into pieces.
 
     >>> list(pieces(5, 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
@@ -118,12 +118,12 @@ Piece = tuple[NDArray[np.integer], Integers, Integers, Integers]
 
 
 def piece_of(contexts: Contexts, part: slice) -> Piece:
-    """Some questions, with no more tokens than they look back to: of a text, a segment."""
+    """Return some questions with the tokens that they look back to: a segment, if they come from a text."""
     ends, labels = contexts.places[part].astype(np.int64), contexts.labels[part].astype(np.int64)
     sees = fronts.sees(contexts.window)
     first, last = max(0, int(ends.min()) + 1 - sees), int(ends.max()) + 1
     a, b = np.searchsorted(contexts.starts, (first, last), side="right")
-    # What a sequence that began before has there is out of sight for all that are asked.
+    # Tokens before ``first`` are out of sight for all of these questions.
     starts = np.unique(np.concatenate([[first], contexts.starts[a:b], [last]])) - first
     return contexts.tokens[first:last].astype(np.int32), starts, ends - first, labels
 
@@ -131,7 +131,7 @@ def piece_of(contexts: Contexts, part: slice) -> Piece:
 def map_piece(
     wiring: Wiring, sizes: TableSizes, tokens: NDArray[np.integer], starts: Integers, ends: Integers, labels: Integers
 ) -> Records:
-    """The records of questions that end at ``ends`` of ``tokens``, whose sequences begin at ``starts[:-1]``."""
+    """Return the records of questions that end at ``ends`` of ``tokens``; sequences begin at ``starts[:-1]``."""
     sums = hash_sums(wiring, sizes, tokens, starts, ends)
     assert max(sizes.moduli[:-1]) <= 1 << 16, "wider tables have no shards"
     order = np.argsort(sums[:, -1], kind="stable")
@@ -152,14 +152,16 @@ def count_routes(records: Records, sizes: TableSizes) -> Integers:
 
 
 class Piecewise(Protocol):
-    """The records of a piece, wherever they are."""
+    """The records of a piece, in memory or on the disk."""
 
     def between(self, first: int, last: int) -> Records:
-        """Those whose routes are from ``first`` on, below ``last``."""
+        """Return the records whose routes are from ``first`` on, below ``last``."""
 
 
 def cut(counts: Integers, shards: int) -> Integers:
-    """Where shards begin, and the end: [S + 1]. Equally full, or equally wide if the fullest is less full then.
+    """Return the routes where shards begin, and the end: [S + 1].
+
+    Shards are equally full, or equally wide if the fullest shard is less full then.
 
     Routes that many questions share cannot be divided.
 
@@ -173,7 +175,7 @@ def cut(counts: Integers, shards: int) -> Integers:
 
 
 def records_of(mapped: Iterable[Piecewise], cuts: Integers, shard: int) -> Records:
-    """The records of one shard, piece after piece, each sorted by route; :func:`solve_shard` arranges them."""
+    """Return the records of one shard, piece after piece; :func:`solve_shard` brings them into their order."""
     parts = [piece.between(int(cuts[shard]), int(cuts[shard + 1])) for piece in mapped]
     route, sums, label = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("route", "sums", "label")
@@ -193,10 +195,10 @@ def solve_shard(
     free_bits: int = 0,
     report: Report | None = None,
 ) -> tuple[NDArray[Any], Note]:
-    """The words of a shard as its tensor [2, 3·columns, rows]; raises Unsolvable if this front leaves it none.
+    """Return the words of a shard as its tensor [2, 3·columns, rows]. Raise Unsolvable if there is no solution.
 
-    Its lots, if it has any, are turned as often as one of ``turns`` says: the first that has a solution. ``free_bits``
-    is the first of the ways to fill the bits that no question asks for that are tried.
+    Its lots, if it has any, are turned by the first of ``turns`` that has a solution. ``free_bits`` is the first draw
+    of the bits that no question asks for.
     """
     records = records.arranged()
     given = records.sums.astype(np.int64), records.route.astype(np.int64)
@@ -244,7 +246,7 @@ def join(
     cuts: Integers,
     solved: Sequence[tuple[NDArray[Any], Note]],
 ) -> dict[str, NDArray[Any]]:
-    """All tensors of the network: those of the front and the reading, the router, and every shard's."""
+    """Return all tensors of the network: those of the front and of reading, the router, and every shard's."""
     W, b = table.router(np.arange(sizes.shards + 1) if sizes.stretches else cuts)
     like = front["table.W_in"].dtype
     routed = {"table.W_route": W.astype(like), "table.b_route": b.astype(like)}

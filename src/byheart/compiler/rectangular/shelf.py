@@ -1,12 +1,12 @@
-"""Where shards lie that are solved, while a network is being compiled.
+"""A folder that keeps solved shards while a network is being compiled.
 
-A shard's tensor lies there as soon as it is solved, under a name that says all that it depends on: the recipe, the
+A shard's tensor is written as soon as it is solved, under a name made from all that it depends on: the recipe, the
 records, its number, and the version of Byheart. A compile that was killed finds it there.
 
-Files may be anybody's: what is there must be a tensor of the right shape and format, of finite numbers; that it is the
-right one is not believed. The certificate shows it, which asks the network every question; the worst that a forged file
-can do is a network that is not certified. So may the folder: one that holds anything else is not written into, and what
-is removed in the end is what was laid there.
+Files are not trusted. A file must hold one tensor of the right shape and format with finite numbers. That it is the
+right tensor is not assumed: the certificate asks the network every question, so the worst that a forged file can do is
+a network that is not certified. A folder that holds anything else is not written into, and in the end only our own
+files are removed.
 """
 
 import hashlib
@@ -41,11 +41,11 @@ class Shelf:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.found = 0
-        """How many shards of the network were there already."""
+        """Number of shards of the network that were there already."""
         self._records: Path | None = None
 
     def check(self) -> None:
-        """BadInput if the folder is somebody else's, or something in it is: then nothing there is touched."""
+        """Raise BadInput if the folder, or anything in it, is not ours; then nothing there is touched."""
         self._check_link()
         if self.folder.exists() and not self.folder.is_dir():
             raise BadInput(f"{self.folder}: is no folder; shards would be kept there: move it, or choose another name")
@@ -59,11 +59,11 @@ class Shelf:
             raise BadInput(f"{self.folder}: is a link, which somebody else may have laid; remove it")
 
     def _of(self, kind: Callable[[Path], bool]) -> list[Path]:
-        """What lies there, of one kind."""
+        """Return the entries of one kind."""
         return [path for path in self.folder.iterdir() if kind(path)] if self.folder.is_dir() else []
 
     def records(self, records: "Records", piece: int) -> "Shelved":
-        """The same records, on the disk, in a folder that nobody else may write to."""
+        """Write the records to the disk, into a folder that nobody else may write to."""
         if self._records is None:
             self._make()
             self._records = Path(tempfile.mkdtemp(prefix="records-", dir=self.folder))
@@ -73,7 +73,7 @@ class Shelf:
         return Shelved(tuple(files.values()))
 
     def clear_records(self) -> None:
-        """Remove all records, also those of sessions that were killed."""
+        """Remove all records, including those of sessions that were killed."""
         self._records = None
         for path in self._of(_are_records):
             shutil.rmtree(path)
@@ -81,23 +81,23 @@ class Shelf:
     def find(
         self, name: str, front: "NetworkDraft", shard: int, records: "Records"
     ) -> "tuple[NDArray[Any], Note] | None":
-        """A shard that was solved before, if what lies there can be one."""
+        """Return a shard that was solved before, if a fitting file is there."""
         from byheart.compiler.rectangular.lots import TURNS
         from byheart.compiler.rectangular.shards import FREE_BITS, Note
 
         path = self.folder / f"{name}.safetensors"
         try:
             (tensor,) = read_tensors(path, ("F32", "F64")).values()
-            said = read_metadata(path)
-            free_bits, turn = said["free_bits"], said["turn"]
+            metadata = read_metadata(path)
+            free_bits, turn = metadata["free_bits"], metadata["turn"]
         except (BadInput, OSError, KeyError, ValueError):
             return None
         ways = {str(front.free_bits + way): front.free_bits + way for way in range(FREE_BITS)}
         turns = {str(turn): turn for turn in range(TURNS if front.sizes.stretches else 1)}
         shape = (2, LANES // 2 * front.sizes.columns, front.sizes.rows)
         fits = tensor.shape == shape and tensor.dtype == front.wiring.precision
-        told = isinstance(free_bits, str) and isinstance(turn, str) and free_bits in ways and turn in turns
-        if not fits or not told:
+        is_stated = isinstance(free_bits, str) and isinstance(turn, str) and free_bits in ways and turn in turns
+        if not fits or not is_stated:
             return None
         if not np.isfinite(tensor).all():
             return None
@@ -116,7 +116,7 @@ class Shelf:
         self.folder.mkdir(exist_ok=True)
 
     def tidy(self) -> None:
-        """Remove what no other session can use; and the folder, if there is nothing else in it."""
+        """Remove files that no other session can use, and the folder if it is empty then."""
         if self.folder.is_symlink():
             return
         self.clear_records()
@@ -126,7 +126,7 @@ class Shelf:
             self.folder.rmdir()
 
     def remove(self) -> None:
-        """Remove all that was kept."""
+        """Remove everything that was kept."""
         if self.folder.is_symlink():
             return
         for path in self._of(_is_shard):
@@ -136,13 +136,13 @@ class Shelf:
 
 @dataclass(frozen=True, eq=False)
 class Shelved:
-    """The records of a piece, on the disk: of some routes they are read, and the others take no memory."""
+    """The records of a piece on the disk. Only the routes that are asked for take memory."""
 
     files: tuple[Path, ...]
-    """Routes, in their order; sums; labels."""
+    """Files of the sorted routes, of the sums, and of the labels."""
 
     def between(self, first: int, last: int) -> "Records":
-        """Those whose routes are from ``first`` on, below ``last``."""
+        """Return the records whose routes are from ``first`` on, below ``last``."""
         from byheart.compiler.rectangular.shards import Records
 
         parts = [np.load(path, mmap_mode="r") for path in self.files]
@@ -155,7 +155,7 @@ def _is_shard(path: Path) -> bool:
 
 
 def _is_left(path: Path) -> bool:
-    """Whether it is what is left of writing a shard."""
+    """Return True for a file that is left over from writing a shard."""
     return path.name.startswith(".") and _SHARD.match(path.name, 1) is not None and is_leftover(path)
 
 

@@ -1,4 +1,4 @@
-"""The stages of compiling into shards, done wherever there is room; a shard that is solved is kept, and stays solved.
+"""Run the stages of compiling into shards on any executor, and keep solved shards.
 
 *Map*: a task for each piece of the questions. *Solve*: a task for each shard, with the memory that it takes. *Join*:
 here. The stages are those of :mod:`.shards`, and functions of plain data; so the network is the same, byte for byte,
@@ -30,15 +30,15 @@ from byheart.tasks.contexts import Contexts
 from byheart.versions import installed_version
 
 FORMAT = "byheart-shard-2"
-"""Part of the name of every shard that is kept."""
+"""Part of the name of every kept shard."""
 PYTHON = 1 << 28
-"""Bytes that a worker takes before it does anything."""
+"""Bytes of memory that a worker takes before it does anything."""
 Solved = tuple[NDArray[Any], Note]
 
 
 @dataclass(frozen=True)
 class NetworkDraft:
-    """What all tasks share: the network without its tables."""
+    """The network without its tables, which all tasks share."""
 
     wiring: Wiring
     sizes: TableSizes
@@ -55,9 +55,10 @@ def solve_shards(
     shelf: Shelf | None = None,
     report: Report | None = None,
 ) -> tuple[dict[str, NDArray[Any]], list[Note]]:
-    """All tensors of the network, and what is noted of each shard; raises Unsolvable if this front leaves one none.
+    """Return all tensors of the network, and a note about each shard. Raise Unsolvable if a shard has no solution.
 
-    If it leaves several none, the first of them is told, whichever ended first: the next attempt follows from it.
+    If several shards have none, the failure of the lowest number is raised, whichever ended first: the next recipe
+    follows from it.
     """
     if shelf is not None:
         shelf.check()
@@ -80,7 +81,7 @@ def _mapped(
     shelf: Shelf | None,
     report: Report | None,
 ) -> tuple[list[Piecewise], NDArray[np.int64]]:
-    """The records of all pieces, in their order, and how many questions each route has."""
+    """Return the records of all pieces, in their order, and the number of questions per route."""
     parts = list(shards.pieces(len(contexts)))
     tasks = (
         Job(f"piece {number}", map_piece, (number, shards.piece_of(contexts, part)), memory=PYTHON)
@@ -97,7 +98,7 @@ def _mapped(
 
 
 class _Solving:
-    """The shards of a network: those that are kept, those that are to be solved, and the first that cannot be."""
+    """The shards of a network: kept ones, shards to be solved, and failures."""
 
     def __init__(
         self,
@@ -113,7 +114,7 @@ class _Solving:
         self.failures: dict[int, Unsolvable] = {}
 
     def by(self, executor: Executor, workplace: Workplace) -> dict[int, Solved]:
-        """Every shard; the first failure, if there is one."""
+        """Solve every shard; raise the failure of the lowest number, if there is one."""
         for _, (shard, came) in run_jobs(executor, self.tasks(), peaks=workplace.peaks):
             if isinstance(came, Unsolvable):
                 self.failures[shard] = came
@@ -126,13 +127,13 @@ class _Solving:
         return self.solved
 
     def take(self, shard: int, came: Solved) -> None:
-        """One more is there."""
+        """Add a solved shard."""
         self.solved[shard] = came
         if self.report is not None:
             self.report(len(self.solved), self.front.sizes.shards)
 
     def tasks(self) -> Iterator[Job]:
-        """What is not there, shard by shard, until one fails: all before that one have been given out by then."""
+        """Yield jobs for the shards that are not kept, in order, until one fails. All before it are out by then."""
         for shard in range(self.front.sizes.shards):
             if self.failures:
                 return
@@ -147,14 +148,14 @@ class _Solving:
 
 
 def map_piece(front: NetworkDraft, number: int, piece: shards.Piece, *, report: Report | None) -> tuple[int, Records]:
-    """A task: the records of a piece."""
+    """Return a piece's number and its records: a job of the executor."""
     return number, shards.map_piece(front.wiring, front.sizes, *piece)
 
 
 def solve_shard(
     front: NetworkDraft, shard: int, records: Records, *, report: Report | None
 ) -> tuple[int, Solved | Unsolvable]:
-    """A task: a shard's tensor and its note, or why there is none."""
+    """Return a shard's number with its tensor and note, or with the failure: a job of the executor."""
     how = (front.sizes, front.code, front.draw, shard, front.wiring.precision)
     try:
         return shard, shards.solve_shard(records, *how, free_bits=front.free_bits, report=report)
@@ -163,6 +164,6 @@ def solve_shard(
 
 
 def _name(front: NetworkDraft, shard: int, records: Records) -> str:
-    """A name that says all that a shard's tensor depends on."""
-    told = [FORMAT, installed_version("byheart") or "", front.recipe, front.free_bits, shard, records.fingerprint]
-    return f"shard-{hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()}"
+    """Return a name made from all that a shard's tensor depends on."""
+    sources = [FORMAT, installed_version("byheart") or "", front.recipe, front.free_bits, shard, records.fingerprint]
+    return f"shard-{hashlib.sha256(json.dumps(sources, sort_keys=True).encode()).hexdigest()}"

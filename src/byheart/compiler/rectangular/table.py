@@ -1,4 +1,4 @@
-"""The table: one unit a row, one word an entry of W_out; then one word in each lane.
+"""The table: one unit per row, one word per entry of W_out; then one word in each lane.
 
 A row's unit is σ(SHARP·(½ − (r − i)²)), exactly one-hot; so W_out times it is row i, without any sum. A column's unit
 is gated the same way and multiplies the word that it finds in the stream; a column number without a unit (the *null
@@ -27,12 +27,12 @@ TABLE = "table.W_out"
 
 
 def shard_tensor(shard: int) -> str:
-    """The tensor that holds a shard's words."""
+    """Return the name of the tensor that holds a shard's words."""
     return f"table.{expert_name(shard)}"
 
 
 def add_table(wiring: Wiring, sizes: TableSizes, front: FrontPositions) -> Features:
-    """The words [6 lanes × columns] of the two rows, still to be filled in."""
+    """Add the table, and return the features of both rows' words [6 lanes × columns]. Its words are still 0."""
     words = wiring.features(LANES * sizes.columns)
     ffn: Sublayer = GatedBlocks("table", "sigmoid", front.rows, words, units=sizes.rows, groups=2)
     if sizes.shards > 1:
@@ -43,7 +43,7 @@ def add_table(wiring: Wiring, sizes: TableSizes, front: FrontPositions) -> Featu
 
 
 def router(cuts: NDArray[np.int64]) -> tuple[Array, Array]:
-    """W_route [S, 1] and b_route [S]: shard s is taken for routes from ``cuts[s]`` on, below ``cuts[s + 1]``.
+    """Return W_route [S, 1] and b_route [S]: shard s is taken for routes from ``cuts[s]`` on, below ``cuts[s + 1]``.
 
     With S·routes ≤ 2²³, |W_route·x| and |b_route| are at most 2²³ and their sums below 2²⁴: float32 holds all of them.
 
@@ -58,7 +58,7 @@ def router(cuts: NDArray[np.int64]) -> tuple[Array, Array]:
 
 
 def add_selection(wiring: Wiring, sizes: TableSizes, front: FrontPositions, words: Features, writes: Features) -> None:
-    """The chosen word of each lane, added to ``writes`` [6] (which may name a feature twice)."""
+    """Add the chosen word of each lane to ``writes`` [6], which may name a feature twice."""
     W, b = one_hot(sizes.columns)
     ffn = GatedBlocks(
         "select",
@@ -74,13 +74,13 @@ def add_selection(wiring: Wiring, sizes: TableSizes, front: FrontPositions, word
 
 
 def one_hot(count: int) -> tuple[Array, Array]:
-    """W [count, 2] on (x, x²) and b: unit i is on exactly for x = i."""
+    """Return W [count, 2] on (x, x²), and b: unit i is on exactly for x = i."""
     i = np.arange(count, dtype=np.float64)
     return SHARP * np.stack([2 * i, np.full(count, -1.0)], axis=1), SHARP * (0.5 - i**2)
 
 
 def as_floats(words: NDArray[np.int64], sizes: TableSizes, precision: np.dtype[Any]) -> NDArray[Any]:
-    """The words [rows, 6, columns] as the tensor ``TABLE``.
+    """Return the words [rows, 6, columns] as the tensor ``TABLE``.
 
     Plain words of even lanes are in [0, 2^T), of odd lanes in [−2^T, 0). Packed ones are ±(1 + m/2^(T−1))·2^e.
     """

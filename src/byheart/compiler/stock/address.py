@@ -1,9 +1,11 @@
-"""Where a question reads: the digits of the hash of its window (``hashing``).
+"""Where a question reads: the digits of the hash of its window (``front``).
 
-Thirteen codes a token. Digits have odd numbers of values, but for the offset: the integers next to 22·code have 23, of
-which the first and the last, half as likely as others, mean the same one. In W_gate's words of 16 bits, offsets are
-multiples of ``stride``: that of a code word, if all have one length that divides 16, so that eight bit planes share one
-system of equations; else 1.
+A token has thirteen codes. Digits have odd numbers of values, except for the offset: the integers next to 22·code take
+23 values, of which the first and the last, each half as likely as the others, mean the same offset. In W_gate's words
+of 16 bits, offsets are multiples of ``stride``. If all code words have one length that divides 16, ``stride`` is that
+length, so that eight bit planes share one system of equations. Otherwise it is 1.
+
+A *shelf* is a block, a class (a table of the block) and an offset; :class:`Shelving` says how shelves are numbered.
 """
 
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ ABOVE = 2 * round((0.5 - BITS[GATE] / sum(BITS)) * 2 ** (GRAIN - 1))
 
 
 class Shelving(NamedTuple):
-    """What the last three codes of a question mean."""
+    """How the last three codes of a question give its block, class and offset."""
 
     blocks: int
     below: int
@@ -40,7 +42,7 @@ class Shelving(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Addresses:
-    """By question."""
+    """The addresses of all questions."""
 
     block: Integers
     kind: Integers
@@ -50,10 +52,10 @@ class Addresses:
     columns: Integers
     """[N, 6]: numbers of columns; −1 for null ones."""
     offset: Integers
-    """The code word's bits are those below it, from the highest one on; then from the top of the word on."""
+    """[N]: the code word's bits are those below this one, the highest first, and go on at the top of the word."""
 
     def cells(self, sizes: StockSizes, index: slice | Integers = slice(None)) -> Integers:
-        """[N, 12]: words of the question's table, −1 for none; group by group, lane by lane."""
+        """Return the words that each question reads [N, 12], −1 for none; group by group, lane by lane."""
         rows, columns = self.rows[index], self.columns[index]
         cells = rows[:, :, None] * sizes.words + columns[:, None, :]
         cells[(rows < 0)[:, :, None] | (columns < 0)[:, None, :]] = -1
@@ -61,12 +63,12 @@ class Addresses:
 
 
 def stride_of(code: Code) -> int:
-    """From one offset in W_gate's words to the next."""
+    """Return the distance between offsets in W_gate's words."""
     return code.longest if code.fixed and BITS[GATE] % code.longest == 0 else 1
 
 
 def addresses(codes: Integers, sizes: StockSizes, stride: int) -> Addresses:
-    """From the hashed codes [N, CODES], in units of 2^−GRAIN."""
+    """Return the addresses for the hashed codes [N, CODES], in units of 2^−GRAIN."""
     rows = np.stack([_row(codes[:, :2], sizes.first), _row(codes[:, 2:4], sizes.second)], axis=1)
     start = sizes.first[0] * sizes.first[1]
     rows[:, 1] = np.where(rows[:, 1] + start < sizes.rows, rows[:, 1] + start, -1)
@@ -76,18 +78,18 @@ def addresses(codes: Integers, sizes: StockSizes, stride: int) -> Addresses:
 
 
 def shelving(sizes: StockSizes, stride: int) -> Shelving:
-    """How blocks, classes and offsets follow from the last three codes."""
+    """Return how blocks, classes and offsets follow from the last three codes."""
     steps = np.where(np.arange(len(BITS)) == GATE, stride, 1)
     return Shelving(sizes.blocks, BELOW, ABOVE, GRAIN, np.array(BITS), steps)
 
 
 def _nearest(scaled: Integers) -> Integers:
-    """The integer next to a number in units of 2^−GRAIN."""
+    """Return the integer next to a number in units of 2^−GRAIN."""
     return (scaled + (1 << (GRAIN - 1))) >> GRAIN
 
 
 def _digit(codes: Integers, values: int | Integers) -> Integers:
-    """Counted from 0."""
+    """Return digits of ``values`` values, counted from 0."""
     return _nearest(codes * values) + values // 2
 
 
@@ -97,7 +99,7 @@ def _row(codes: Integers, grid: tuple[int, int]) -> Integers:
 
 @jit
 def shelf(codes, how):  # type: ignore[no-untyped-def]
-    """Block, class and offset, from the last three codes of one question."""
+    """Return block, class and offset for the last three codes of one question."""
     kind = 1 if codes[2] < how.below else 2 if codes[2] > how.above else 0
     word, step, half = how.bits[kind], how.steps[kind], 1 << (how.grain - 1)
     block = ((codes[0] * how.blocks + half) >> how.grain) + how.blocks // 2
@@ -107,7 +109,7 @@ def shelf(codes, how):  # type: ignore[no-untyped-def]
 
 @jit
 def shelved(codes, how):  # type: ignore[no-untyped-def]
-    """The shelves of all questions [N, 3], from their last three codes [N, 3]."""
+    """Return the shelves [N, 3] of all questions for their last three codes [N, 3]."""
     found = np.empty((len(codes), 3), np.int64)
     for question in range(len(codes)):
         found[question] = shelf(codes[question], how)
@@ -116,7 +118,7 @@ def shelved(codes, how):  # type: ignore[no-untyped-def]
 
 @jit
 def ask(asked, codes, lengths, how):  # type: ignore[no-untyped-def]
-    """Add 1 to ``asked`` [blocks, tables, planes] wherever a question reads, whose code word has so many bits."""
+    """Add 1 to ``asked`` [blocks, tables, planes] for every bit that a question reads; ``lengths`` [N] counts bits."""
     ends = np.zeros((how.blocks, asked.shape[1], asked.shape[2] + 1), np.int64)
     for question in range(len(codes)):
         _read(ends, shelf(codes[question], how), lengths[question], how.bits, 1)
@@ -137,7 +139,7 @@ def move(asked, before, after, lengths, how):  # type: ignore[no-untyped-def]
 
 @jit
 def _read(ends, place, length, bits, sign):  # type: ignore[no-untyped-def]
-    """Where the planes begin and end that one question reads: those below its offset, then those at the top."""
+    """Mark where the planes that one question reads begin and end: those below its offset, then those at the top."""
     block, kind, offset = place
     own = ends[block, kind]
     own[max(0, offset - length)] += sign

@@ -60,9 +60,9 @@ def layers(
     *,
     marked: bool,
 ) -> tuple[list[Layer], int]:
-    """The whole network, and where its ``tables`` begin: these have attention only, here. Finds ``at.columns``.
+    """Return all layers, and the number of the first of ``tables``, which have attention only. Set ``at.columns``.
 
-    ``marked``: there is a first token that stands for what is missing.
+    ``marked``: a first token stands for missing ones.
     """
     first = at.first if marked else None
     chain = [
@@ -76,14 +76,14 @@ def layers(
 
 
 def around(sizes: StockSizes, steps: int) -> int:
-    """How many layers there are besides the tables."""
+    """Count the layers besides the tables."""
     at = StreamMap(sizes.width)
     before, powers = spread(sizes, at, 1)
     return steps + len(before) + len(reading(at, sizes.units, powers, 1, layered=sizes.layered))
 
 
 def _hash_layer(codes: list[int], distance: int, mix: NDArray[np.int64], first: int | None) -> Layer:
-    """Add what is found a distance ago to the codes, modulo 1."""
+    """Return the layer that adds the codes of the token a distance ago, modulo 1."""
     layer = Layer()
     look_back(layer, distance, first)
     for carried in range(CARRIED):
@@ -95,7 +95,7 @@ def _hash_layer(codes: list[int], distance: int, mix: NDArray[np.int64], first: 
 def embedding(
     sizes: StockSizes, at: StreamMap, code: Code, hashing: Hash, labels: int, first: int | None
 ) -> NDArray[np.float64]:
-    """[vocab, width]: codes on the way in, and the lines of ``codes`` on the way out, for Y from −2^(L−1) on."""
+    """Return the embedding [vocab, width]: the hash's codes, and the lines of ``codes`` for Y from −2^(L−1) on."""
     table = np.zeros((len(hashing.codes), sizes.width))
     table[:, : ones(sizes.width)] = HUGE
     table[:, at.x[:PRESET]] = -ROUND * TEMPORARY

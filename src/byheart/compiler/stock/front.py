@@ -35,19 +35,19 @@ class Hash:
 
 
 def draw(vocab: int, steps: int, rng: np.random.Generator) -> Hash:
-    """New random numbers."""
+    """Draw the random numbers of an attempt."""
     mixes = 2 * rng.integers(-(_LARGEST + 1) // 2, (_LARGEST + 1) // 2, size=(steps, CODES, CARRIED)) + 1
     return Hash(draw_codes(vocab, rng), mixes)
 
 
 def draw_codes(vocab: int, rng: np.random.Generator) -> Integers:
-    """The codes of some tokens, [vocab, CODES]."""
+    """Draw the codes of tokens, [vocab, CODES]."""
     codes: Integers = 2 * rng.integers(-(1 << (GRAIN - 2)), 1 << (GRAIN - 2), size=(vocab, CODES)) + 1
     return codes
 
 
 def hashed(contexts: Contexts, hashing: Hash, distances: list[int], first: int) -> Integers:
-    """The codes of every question after the last layer, [N, codes]; some sequences at a time."""
+    """Return the codes of every question after the last layer, [N, codes], some sequences at a time."""
     starts, places = contexts.starts, contexts.places
     codes = np.empty((len(places), CODES), np.int64)
     left = 0
@@ -66,9 +66,9 @@ def hashed(contexts: Contexts, hashing: Hash, distances: list[int], first: int) 
 def _codes_at(
     asked: Integers, tokens: NDArray[np.int32], begins: Integers, hashing: Hash, distances: list[int]
 ) -> Integers:
-    """The codes at some places of sequences; what is before a sequence is like its first token.
+    """Return the codes at some places of sequences. Tokens before a sequence are like its first token.
 
-    The first codes, which attention looks back at, are needed at all places; the others where they are asked for.
+    The first codes, which attention looks back at, are computed at all places; the others only where asked for.
     """
     state: Integers = hashing.codes[:, :CARRIED][tokens]
     others: Integers = hashing.codes[:, CARRIED:][tokens[asked]]
@@ -81,9 +81,9 @@ def _codes_at(
 
 @jit
 def _hash_all(state, earliest, distance, mix, grain):  # type: ignore[no-untyped-def]
-    """One layer, in place: add what is found a distance ago, or at the earliest place, times ``mix``; modulo 2^grain.
+    """Apply one layer in place: add the codes a distance ago, or at the earliest place, times ``mix``; modulo 2^grain.
 
-    Places are gone through from the last one to the first, so that what is found is what was there before.
+    Places are visited from the last one to the first, so that every code read is still the old one.
     """
     for place in range(len(state) - 1, -1, -1):
         _add_carried(state[place], state[max(place - distance, earliest[place])], mix, grain)
@@ -91,7 +91,7 @@ def _hash_all(state, earliest, distance, mix, grain):  # type: ignore[no-untyped
 
 @jit
 def _hash_places(codes, asked, state, earliest, distance, mix, grain):  # type: ignore[no-untyped-def]
-    """The same layer for other codes, which nobody looks back at: those of the places ``asked`` alone."""
+    """Apply the same layer to the codes that no token looks back at, at the places ``asked`` alone."""
     for question in range(len(asked)):
         place = asked[question]
         _add_carried(codes[question], state[max(place - distance, earliest[place])], mix, grain)

@@ -33,7 +33,7 @@ _PORTION = 1 << 18
 def settle(
     contexts: Contexts, code: Code, sizes: StockSizes, vocab: int, first: int, rng: np.random.Generator
 ) -> tuple[Hash, Addresses]:
-    """A hash that will do, and where questions read; raises Unsolvable."""
+    """Return a hash that leaves every question its bits, and the questions' addresses; raise Unsolvable."""
     looks, stride = distances(contexts.window), stride_of(code)
     words, lengths = code.words[contexts.labels], code.lengths[contexts.labels]
     hashing = draw(vocab, len(looks), rng)
@@ -72,13 +72,13 @@ class Moving:
         self.renew(self.codes)
 
     def renew(self, codes: Integers) -> None:
-        """Others instead."""
+        """Replace all codes."""
         self.codes[:] = codes
         self.shelved = np.ascontiguousarray(codes[self.order, -3:])
         """[N, 3]: the last three in the order of last tokens, so that those of one token are found side by side."""
 
     def members(self, token: int) -> Integers:
-        """The questions that end in a token."""
+        """Return the questions that end in a token."""
         return self.order[self.spans[int(token)]]
 
     def shift(self, token: int, which: slice | int, by: Integers | int) -> None:
@@ -90,33 +90,30 @@ class Moving:
 
 
 class Crowds:
-    """How many questions each bit plane of each table is asked, and how many more that is than it has bits.
-
-    Questions are those whose code words' ``lengths`` [N] are given, in their order.
-    """
+    """Counts the questions per bit plane of each table, and those beyond its room. ``lengths`` [N]: of code words."""
 
     def __init__(self, sizes: StockSizes, stride: int, lengths: Integers) -> None:
         self.sizes, self.shelving, self.lengths = sizes, shelving(sizes, stride), lengths
 
     def asked(self, codes: Integers) -> Integers:
-        """[blocks, tables, planes]: by all questions, whose last three codes [N, 3] are given."""
+        """Return the number of questions per plane [blocks, tables, planes], for their last three codes [N, 3]."""
         asked = np.zeros((self.sizes.blocks, len(BITS), max(BITS)), dtype=np.int64)
         ask(asked, codes, self.lengths, self.shelving)
         return asked
 
     def moved(self, asked: Integers, which: slice, before: Integers, after: Integers) -> Integers:
-        """The same after the codes of the questions ``which`` have changed."""
+        """Return the numbers after the codes of the questions ``which`` have changed."""
         then = asked.copy()
         move(then, before, after, self.lengths[which], self.shelving)
         return then
 
     def excess(self, asked: Integers) -> int:
-        """0 if every plane has room; else larger, the farther from it."""
+        """Return 0 if every plane has room, and more the fuller the planes are."""
         return int((np.maximum(0, asked - (self.sizes.cells - SPARE)) ** 2).sum())
 
 
 def _even_out(moving: Moving, crowds: Crowds, rng: np.random.Generator) -> None:
-    """Shift codes until no plane is asked too much; raises Unsolvable."""
+    """Shift codes until every plane has room; raise Unsolvable."""
     asked = crowds.asked(moving.shelved)
     excess = crowds.excess(asked)
     for _ in range(SHIFTS):
@@ -137,7 +134,7 @@ def _even_out(moving: Moving, crowds: Crowds, rng: np.random.Generator) -> None:
 
 
 def _even(rng: np.random.Generator, count: int) -> Integers:
-    """Shifts of codes, in units of 2^−GRAIN."""
+    """Draw even shifts of codes, in units of 2^−GRAIN."""
     found: Integers = 2 * rng.integers(-(1 << (GRAIN - 2)), 1 << (GRAIN - 2), size=count)
     return found
 
@@ -149,7 +146,7 @@ def _wrapped(codes: Integers) -> Integers:
 
 
 def contradicting(found: Addresses, words: Integers, lengths: Integers, sizes: StockSizes) -> Integers:
-    """[k, 2]: pairs of questions that read the same words, and want different bits of their sum."""
+    """Return pairs [k, 2] of questions that read the same words and ask for different bits of their sum."""
     keys = np.random.default_rng(0).integers(1, 1 << 62, size=GROUPS * LANES + 1)
     key = (len(BITS) * found.block + found.kind) * keys[-1]
     for start in range(0, len(key), _PORTION):
@@ -165,14 +162,14 @@ def contradicting(found: Addresses, words: Integers, lengths: Integers, sizes: S
 
 
 def _wanted(found: Addresses, words: Integers, lengths: Integers, question: int) -> dict[int, int]:
-    """The bits that a question asks for, by bit plane."""
+    """Return the bits that a question asks for, by bit plane."""
     length, bits = int(lengths[question]), BITS[found.kind[question]]
     first = int(found.offset[question]) - 1
     return {(first - place) % bits: int(words[question]) >> (length - 1 - place) & 1 for place in range(length)}
 
 
 def _redraw(hashing: Hash, contexts: Contexts, pair: list[int], rng: np.random.Generator) -> None:
-    """Draw the codes of one token anew that two questions with the same last one do not both see, or elsewhere."""
+    """Draw the codes of a token anew at which the windows of two questions differ."""
     one, other = contexts.windows(np.array(pair))
     differ = one != other
     tokens = np.unique([*one[differ], *other[differ]])

@@ -1,17 +1,17 @@
-"""Who is where in the stream of a stock model."""
+"""Assign features to dimensions of a stock model's residual stream."""
 
 from byheart.compiler.stock.dimensions import CODES, GROUPS, LANES
 from byheart.compiler.stock.units import ones
 
 PRESET = 4
-"""Column digits that attention rounds: their features begin at −ROUND."""
+"""Number of column digits that attention rounds: their features begin at −ROUND."""
 
 
 class StreamMap:
-    """Ten features are reserved; all others, ``rest``, are columns in the end, and hold what is temporary before.
+    """The dimensions of the residual stream, by purpose.
 
-    ``columns`` is their order, by lane and value; ``spread`` finds it, so that no column is written while something
-    else is there.
+    Ten are reserved. All others, ``rest``, are columns in the end, and hold temporary values before. ``columns`` is
+    their order, by lane and value. ``spread`` chooses it so that no column is written over a value still in use.
     """
 
     def __init__(self, width: int) -> None:
@@ -22,7 +22,7 @@ class StreamMap:
 
         self.q, self.total, self.offset, self.scale = take(4)
         self.number = self.scale
-        """The block's, where blocks are layers; 2^−offset comes after them."""
+        """The block's number, if blocks are layers; 2^−offset takes its place after them."""
         self.address = [take(3) for _ in range(GROUPS)]
         self.rest = list(numbers)
         self.columns: list[int] = []

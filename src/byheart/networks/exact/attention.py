@@ -16,7 +16,7 @@ from byheart.networks.exact.limbs import LimbProgram, Limbs, concatenate, identi
 
 
 def uniform(layer: UniformAttention, batch: Limbs, length: int, last: bool) -> Limbs:
-    """Z_k + W_O W_V (1/n) Σ_j Z_j at the last position or at all of them.
+    """Return Z_k + W_O W_V (1/n) Σ_j Z_j at the last position or at all positions.
 
     The factor 1/n is cancelled against W_O W_V as far as possible: what is left of n joins the batch's divisor.
     """
@@ -26,12 +26,12 @@ def uniform(layer: UniformAttention, batch: Limbs, length: int, last: bool) -> L
 
 
 def token_sum(batch: Limbs, length: int, last: bool) -> Limbs:
-    """Z_k + 2 Σ_j Z_j at the last position or at all of them."""
+    """Return Z_k + 2 Σ_j Z_j at the last position or at all positions."""
     return _add(*_with_sums(batch, length, last), integers(identity(batch.width, 2)), 1)
 
 
 def _with_sums(batch: Limbs, length: int, last: bool) -> tuple[Limbs, Limbs]:
-    """The last position of every sequence, or all of them, and the sum of its sequence for each."""
+    """Return the last position of every sequence, or all positions, and the sum of the sequence for each of them."""
     sums = total(batch, length)
     if last:
         return batch.columns(slice(length - 1, None, length)), sums
@@ -39,10 +39,10 @@ def _with_sums(batch: Limbs, length: int, last: bool) -> tuple[Limbs, Limbs]:
 
 
 def hardmax(layer: HardmaxAttention, batch: Limbs, length: int, last: bool) -> Limbs:
-    """Z_k + W_O W_V · mean of the Z_j with the largest score (W_K Z_j)·(W_Q Z_k)."""
+    """Return Z_k + W_O W_V · mean of the Z_j with the largest score (W_K Z_j)·(W_Q Z_k)."""
     queries = batch.columns(slice(length - 1, None, length)) if last else batch
-    asked, keys = LimbProgram((linear(layer.W_Q),))(queries), LimbProgram((linear(layer.W_K),))(batch)
-    ties = _ties(asked, keys, length, layer.causal)
+    scored, keys = LimbProgram((linear(layer.W_Q),))(queries), LimbProgram((linear(layer.W_K),))(batch)
+    ties = _ties(scored, keys, length, layer.causal)
     counts = ties.sum(axis=1)
     groups = [np.flatnonzero(counts == count) for count in np.unique(counts)]
     results = []
@@ -56,7 +56,7 @@ def hardmax(layer: HardmaxAttention, batch: Limbs, length: int, last: bool) -> L
 
 
 def _add(queries: Limbs, sums: Limbs, matrix: Integers, divisor: int) -> Limbs:
-    """queries + matrix · sums / divisor."""
+    """Return queries + matrix · sums / divisor."""
     both = stack(queries, sums)
     weights = np.concatenate([np.array(identity(queries.width, divisor), dtype=object), matrix], axis=1)
     result = LimbProgram((linear(integers(weights)),))(both)
@@ -64,23 +64,23 @@ def _add(queries: Limbs, sums: Limbs, matrix: Integers, divisor: int) -> Limbs:
 
 
 def _ties(queries: Limbs, keys: Limbs, length: int, causal: bool) -> NDArray[np.bool_]:
-    """[B_q, n]: which positions that it sees have the largest score, for every query."""
+    """Return for every query the positions that it sees and that have the largest score, as flags [B_q, n]."""
     per_sequence = queries.batch * length // keys.batch
     if keys.width == 1:
         # Scores q·k are in the order of the k, or in the reverse order: no products are needed.
-        asked, compared = (np.ascontiguousarray(side.limbs[: side.length[0]]) for side in (queries, keys))
-        ordered: NDArray[np.bool_] = _compare_scalars(asked, compared, length, per_sequence, causal)
+        query_limbs, key_limbs = (np.ascontiguousarray(side.limbs[: side.length[0]]) for side in (queries, keys))
+        ordered: NDArray[np.bool_] = _compare_scalars(query_limbs, key_limbs, length, per_sequence, causal)
         return ordered
     places = int(queries.length.max() + keys.length.max()) + 2
     # All scores of one batch share their denominators, so comparing numerators is comparing scores.
-    left, right = (queries.limbs, queries.start, queries.length), (keys.limbs, keys.start, keys.length)
-    ties: NDArray[np.bool_] = _compare(*left, *right, length, per_sequence, places, causal)
+    first, second = (queries.limbs, queries.start, queries.length), (keys.limbs, keys.start, keys.length)
+    ties: NDArray[np.bool_] = _compare(*first, *second, length, per_sequence, places, causal)
     return ties
 
 
 @jit
 def _compare_scalars(q_limbs, k_limbs, length, per_sequence, causal):  # type: ignore[no-untyped-def]
-    """Single integers as queries and keys: the largest key for queries above 0, the smallest below, all keys at 0."""
+    """Return the ties of single integers: the largest key if the query is above 0, the smallest if below, else all."""
     batch, top = q_limbs.shape[1], q_limbs.shape[0] - 1
     places = k_limbs.shape[0]
     ties = np.zeros((batch, length), dtype=np.bool_)
@@ -110,7 +110,7 @@ def _compare_scalars(q_limbs, k_limbs, length, per_sequence, causal):  # type: i
 
 @jit
 def _compare(q_limbs, q_start, q_length, k_limbs, k_start, k_length, length, per_sequence, places, causal):  # type: ignore[no-untyped-def]
-    """Exact scores as limbs, compared from the highest limb down."""
+    """Return the ties of exact scores, whose limbs are compared from the highest one down."""
     batch = q_limbs.shape[1]
     ties = np.zeros((batch, length), dtype=np.bool_)
     best = np.zeros(places, dtype=np.int64)

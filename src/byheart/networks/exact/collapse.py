@@ -46,11 +46,11 @@ from byheart.networks.exact.exact_layers import (
 from byheart.networks.exact.exact_network import ExactNetwork
 
 _TAKES = 64
-"""Bytes for every entry: an integer of any size in a few arrays."""
+"""Bytes per entry: an integer of any size in a few arrays."""
 
 
 def collapse(network: ExactNetwork) -> ExactNetwork:
-    """The plain ReLU network that gives the answers of ``network`` to all constant sequences.
+    """Return the plain ReLU network with the same outputs as ``network`` on all constant sequences.
 
     >>> attention = UniformAttention(W_V=integers([[3]]), W_O=integers([[2]]))  # z + 6 z = 7 z
     >>> relu = FeedForward((Affine(W=integers([[2]]), b=integers([-20])),))
@@ -78,7 +78,7 @@ def collapse(network: ExactNetwork) -> ExactNetwork:
 
 
 def _on_equal_rows(layer: Layer, width: int, length: int) -> Affine | None:
-    """The affine map that a layer is on equal rows; None for layers that may stay as they are."""
+    """Return the affine map that a layer is on equal rows, or None for layers that stay as they are."""
     match layer:
         case UniformAttention(W_V=W_V, W_O=W_O) | HardmaxAttention(W_V=W_V, W_O=W_O):
             return _linear(_identity(width) + W_O @ W_V)
@@ -92,8 +92,8 @@ def _on_equal_rows(layer: Layer, width: int, length: int) -> Affine | None:
         case Positions(W_pos=codes, name=name):
             other = next((k for k in range(1, length) if (codes[k] != codes[0]).any()), None)
             if other is not None:
-                told = f"positions 0 and {other} have different codes, so equal tokens are told apart"
-                raise BadInput(f"{name}: {told}; expected a network without positions")
+                reason = f"positions 0 and {other} have different codes, so equal tokens are told apart"
+                raise BadInput(f"{name}: {reason}; expected a network without positions")
             return replace(_linear(_identity(width)), b=codes[0])
         case _:
             return None
@@ -108,7 +108,7 @@ def _linear(W: Integers, shift: int = 0) -> Affine:
 
 
 def _then(first: Affine, second: Affine) -> Affine:
-    """``second`` after ``first``, which has no ReLU, as one map.
+    """Return ``second`` after ``first``, which has no ReLU, as one map.
 
     (W₂(W₁x + b₁)/2^s₁ + b₂)/2^s₂ = (W₂W₁x + W₂b₁ + 2^s₁b₂)/2^(s₁+s₂).
     """
@@ -117,7 +117,7 @@ def _then(first: Affine, second: Affine) -> Affine:
 
 
 def _with_last(layers: list[Layer], waiting: Affine, name: str) -> list[Layer]:
-    """The layers with an affine map behind them: in the last of them if it can take it, else as one more."""
+    """Append an affine map to the layers: multiplied into the last layer if possible, else as one more layer."""
     match layers:
         case [*before, Embedding(W_E=table) as last] if waiting.shift == 0:
             return [*before, replace(last, W_E=integers(table @ waiting.W.T + waiting.b))]

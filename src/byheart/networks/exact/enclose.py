@@ -1,11 +1,15 @@
-"""What a network with softmax attention answers, enclosed: balls of python-flint's ``arb`` that hold the true outputs.
+"""The outputs of a network with softmax attention, enclosed in balls (:mod:`byheart.networks.balls`).
 
-The weights are integers over powers of two, and so is everything in front of the attention: it is computed exactly
-(:mod:`.exact.evaluate`). A softmax makes real numbers of it. From there on every operation is one on balls
-[m ± r] that contain the true value, or on intervals; with more bits they shrink. Nothing is sampled, nothing assumed.
+The weights are integers over powers of two, and so are all values before the attention: they are computed exactly
+(:mod:`byheart.networks.exact.evaluate`). After a softmax the values are real numbers. From there on all operations are
+on balls or on intervals that contain the true values; with more bits they shrink. Nothing is sampled or assumed.
 
-Behind the attention a position's stream depends on its own token and on how often every token occurs in its sequence,
-and on nothing else (layers that know positions must come before it). So every different pair is computed once.
+After the attention a position's stream depends only on its own token and on how often every token occurs in its
+sequence (layers with positions must come before it). So every different pair is computed once.
+
+This is not the formula of :mod:`byheart.networks.exact.reference` over balls: after attention, token-wise layers act on
+intervals with exact ends, in compiled programs on limbs (:func:`_on_intervals`) for many streams at once, and
+attention acts on different tokens with their numbers of occurrences.
 """
 
 from collections.abc import Iterator
@@ -34,22 +38,22 @@ from byheart.networks.exact.limbs import LimbProgram, from_integers, residual_st
 from byheart.progress import Report
 
 _LIMBS = 1 << 25
-"""Limbs that a feed-forward layer has in memory at a time."""
+"""Number of limbs of a feed-forward layer in memory at a time."""
 
 
 @dataclass(frozen=True)
 class _Sequence:
-    """The different tokens of a sequence: their streams [T][d_model], how often each occurs, and which are asked."""
+    """The different tokens of a sequence: their streams [T][d_model], how often each occurs, and the queried ones."""
 
     streams: list[list[Ball]]
     counts: list[int]
-    asked: list[int]
+    queried: list[int]
 
 
 def enclose(network: ExactNetwork, inputs: Inputs, *, bits: int, report: Report | None = None) -> NDArray[np.object_]:
-    """Balls around the outputs for all sequences, calculated with ``bits`` bits: [N], or [N, n] for "every".
+    """Return balls around the outputs for all sequences, calculated with ``bits`` bits: [N], or [N, n] for "every".
 
-    ``report`` is called with the number of streams that a token-wise layer is done with, and that there are.
+    ``report`` is called with the number of streams that a token-wise layer has processed, and their total.
 
     >>> from byheart.networks.exact import integers
     >>> one = integers([[1]])
@@ -68,26 +72,26 @@ def enclose(network: ExactNetwork, inputs: Inputs, *, bits: int, report: Report 
     with precision(bits):
         streams = [[arb(fmpq(fmpz(int(x)), fmpz(denominator))) for x in row] for row in numerators]
         batch = [
-            _Sequence([streams[token] for token in own], times, asked)
-            for own, times, asked in zip(tokens, counts, questions, strict=True)
+            _Sequence([streams[token] for token in own], times, queried)
+            for own, times, queried in zip(tokens, counts, questions, strict=True)
         ]
         mixing = [place for place, layer in enumerate(rest) if isinstance(layer, SoftmaxAttention | UniformAttention)]
         for place, layer in enumerate(rest):
             if isinstance(layer, SoftmaxAttention | UniformAttention):
-                # Behind the last of them only the tokens that are asked for are needed.
+                # After the last mixing layer only the queried tokens are needed.
                 last = place == mixing[-1]
-                batch = [_mixed(layer, sequence, asked_only=last) for sequence in batch]
+                batch = [_mixed(layer, sequence, queried_only=last) for sequence in batch]
             else:
                 batch = _token_wise(layer, batch, bits, report)
-    outputs = np.empty(sum(len(sequence.asked) for sequence in batch), dtype=object)
-    outputs[:] = [sequence.streams[own][0] for sequence in batch for own in sequence.asked]
+    outputs = np.empty(sum(len(sequence.queried) for sequence in batch), dtype=object)
+    outputs[:] = [sequence.streams[own][0] for sequence in batch for own in sequence.queried]
     return outputs[answer]
 
 
 def _merged(
     numerators: Integers, denominator: int, index: NDArray[np.int64]
 ) -> tuple[Integers, int, NDArray[np.int64]]:
-    """Tokens with the same stream are one from here on."""
+    """Replace tokens that have the same stream by one token."""
     number: dict[tuple[int, ...], int] = {}
     place = np.array([number.setdefault(tuple(row), len(number)) for row in numerators], dtype=np.int64)
     return integers([list(row) for row in number]), denominator, place[index]
@@ -96,9 +100,10 @@ def _merged(
 def _different(
     index: NDArray[np.int64], *, last_only: bool
 ) -> tuple[list[list[int]], list[list[int]], list[list[int]], NDArray[np.int64]]:
-    """The different multisets of tokens in ``index`` [N, n], and the questions: asking token and multiset.
+    """Return the different multisets of tokens in ``index`` [N, n], and the place of each output among the queries.
 
-    Of every multiset: its tokens, how often each occurs, and which of them ask. Then the question of every place.
+    A query is a token of a multiset. The lists hold for every multiset its tokens, how often each occurs, and which of
+    them are queried; the array holds the index of the query for every output.
     """
     rows, inverse = np.unique(np.sort(index, axis=1), axis=0, return_inverse=True)
     kinds = int(index.max()) + 1
@@ -107,33 +112,33 @@ def _different(
     questions, answer = np.unique(pairs, return_inverse=True)
     tokens, counts = [], []
     for row in rows:
-        found, times = np.unique(row, return_counts=True)
-        tokens.append(found.tolist())
+        present, times = np.unique(row, return_counts=True)
+        tokens.append(present.tolist())
         counts.append(times.tolist())
-    asked: list[list[int]] = [[] for _ in rows]
+    queried: list[list[int]] = [[] for _ in rows]
     for question in questions.tolist():
-        asked[question // kinds].append(tokens[question // kinds].index(question % kinds))
-    return tokens, counts, asked, answer.reshape(asking.shape)
+        queried[question // kinds].append(tokens[question // kinds].index(question % kinds))
+    return tokens, counts, queried, answer.reshape(asking.shape)
 
 
-def _mixed(layer: SoftmaxAttention | UniformAttention, sequence: _Sequence, *, asked_only: bool) -> _Sequence:
-    """Attention at every token of a sequence, or at those that are asked for, which are all that is left then."""
+def _mixed(layer: SoftmaxAttention | UniformAttention, sequence: _Sequence, *, queried_only: bool) -> _Sequence:
+    """Apply attention at every token of a sequence, or only at the queried tokens, and drop the others."""
     streams = sequence.streams
-    chosen = sequence.asked if asked_only else list(range(len(streams)))
+    chosen = sequence.queried if queried_only else list(range(len(streams)))
     values = [_times(layer.W_O, _times(layer.W_V, stream)) for stream in streams]
     divide = _power(layer.shift if isinstance(layer, SoftmaxAttention) else 0)
     result = []
     for own, weights in zip(chosen, _weights(layer, sequence, chosen), strict=True):
         added = [_dot(weights, [value[i] for value in values]) * divide for i in range(len(streams[own]))]
         result.append([x + y for x, y in zip(streams[own], added, strict=True)])
-    asked = list(range(len(chosen))) if asked_only else sequence.asked
-    return _Sequence(result, [sequence.counts[own] for own in chosen], asked)
+    queried = list(range(len(chosen))) if queried_only else sequence.queried
+    return _Sequence(result, [sequence.counts[own] for own in chosen], queried)
 
 
 def _weights(
     layer: SoftmaxAttention | UniformAttention, sequence: _Sequence, chosen: list[int]
 ) -> Iterator[list[Ball]]:
-    """What the chosen tokens pay to every different token of the sequence, all its occurrences together."""
+    """Yield the attention weights of each chosen token: one per different token, for all its occurrences together."""
     if isinstance(layer, UniformAttention):
         total = sum(sequence.counts)
         yield from ([arb(count) / total for count in sequence.counts] for _ in chosen)
@@ -145,7 +150,7 @@ def _weights(
 
 
 def _softmax(scores: list[Ball], counts: list[int]) -> list[Ball]:
-    """The weight of every different token: count · exp(score), over their sum; the scores may be of any size."""
+    """Return the weight of every different token, count · exp(score) over the sum; the scores may be of any size."""
     largest = max(score.mid() for score in scores)
     raised = [count * (score - largest).exp() for score, count in zip(scores, counts, strict=True)]
     total = sum(raised[1:], raised[0])
@@ -153,7 +158,7 @@ def _softmax(scores: list[Ball], counts: list[int]) -> list[Ball]:
 
 
 def _power(shift: int) -> Ball:
-    """2^−shift, which is a ball of radius 0."""
+    """Return 2^−shift, a ball of radius 0."""
     return arb(fmpq(1, fmpz(1) << shift))
 
 
@@ -167,7 +172,7 @@ def _times(W: Integers, x: list[Ball]) -> list[Ball]:
 
 
 def _token_wise(layer: Layer, batch: list[_Sequence], bits: int, report: Report | None) -> list[_Sequence]:
-    """A feed-forward layer or residual blocks on the streams of all sequences, in pieces: intervals, exactly.
+    """Apply a feed-forward layer or residual blocks to the streams of all sequences, in pieces, as exact intervals.
 
     A ball is widened to an interval whose ends are multiples of 2^−bits; from there on nothing is rounded.
     """
@@ -186,14 +191,14 @@ def _token_wise(layer: Layer, batch: list[_Sequence], bits: int, report: Report 
 
 
 def _through(layer: Layer, program: LimbProgram, streams: list[list[Ball]], bits: int) -> list[list[Ball]]:
-    """The streams behind a layer; of what nothing is known in front (nan), nothing is known behind."""
+    """Return the streams after a layer; a stream that is unknown before it (nan) stays unknown."""
     result: list[list[Ball]] = [[arb("nan")] * (len(program.layers[-1].W) // 2) for _ in streams]
-    known = [i for i, stream in enumerate(streams) if all(ball.is_finite() for ball in stream)]
-    if known:
-        ends = [[end for ball in streams[i] for end in rounded_outward(ball, bits)] for i in known]
-        found = program(replace(from_integers(integers(ends)), exponent=bits))
-        denominator = fmpz(1) << found.exponent
-        for i, row in zip(known, found.numerators(), strict=True):
+    finite = [i for i, stream in enumerate(streams) if all(ball.is_finite() for ball in stream)]
+    if finite:
+        ends = [[end for ball in streams[i] for end in rounded_outward(ball, bits)] for i in finite]
+        output = program(replace(from_integers(integers(ends)), exponent=bits))
+        denominator = fmpz(1) << output.exponent
+        for i, row in zip(finite, output.numerators(), strict=True):
             result[i] = [_between(row[k : k + 2], denominator) for k in range(0, len(row), 2)]
     if isinstance(layer, FeedForward) and layer.residual:
         return [[x + y for x, y in zip(*pair, strict=True)] for pair in zip(streams, result, strict=True)]
@@ -201,7 +206,7 @@ def _through(layer: Layer, program: LimbProgram, streams: list[list[Ball]], bits
 
 
 def _on_intervals(layer: Layer) -> LimbProgram:
-    """The layer on (low, high) pairs: units 2i and 2i + 1 are the ends of unit i."""
+    """Return the layer as a program on (low, high) pairs: units 2i and 2i + 1 are the ends of unit i."""
     if isinstance(layer, FeedForward):
         return LimbProgram(tuple(_doubled(affine) for affine in layer.layers))
     assert isinstance(layer, Residual)
@@ -210,7 +215,7 @@ def _on_intervals(layer: Layer) -> LimbProgram:
 
 
 def _doubled(layer: Affine) -> Affine:
-    """Positive weights take an end to the same end, negative ones to the other."""
+    """Double a map's units: positive weights map an end of an interval to the same end, negative ones to the other."""
     outputs, inputs = layer.W.shape
     positive, negative = np.maximum(layer.W, 0), np.minimum(layer.W, 0)
     W = np.zeros((2 * outputs, 2 * inputs), dtype=object)

@@ -1,7 +1,7 @@
-"""What an exact network answers, computed with integers of any size over whole batches.
+"""The outputs of an exact network, computed with integers of any size over whole batches.
 
-The token-wise layers in front of the first mixing layer are evaluated once for every *different* token: they are
-functions of the token (and its position, when there are positional codes), so repeating them would change nothing.
+The token-wise layers before the first mixing layer are evaluated once per *different* token: they are functions of the
+token (and of its position, if there are positional codes), so repeating them would change nothing.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -49,10 +49,10 @@ _CHUNK = 1 << 14
 
 
 def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report: Report | None = None) -> Integers:
-    """The exact outputs for all sequences: [N] for ``outputs="last"``, [N, n] for ``outputs="every"``.
+    """Return the exact outputs for all sequences: [N] for ``outputs="last"``, [N, n] for ``outputs="every"``.
 
-    An output is an ``int`` where it is one, else a ``Fraction``. ``report`` is called with the numbers of sequences
-    that are done and that there are.
+    An output is an ``int`` if it is an integer, else a ``Fraction``. ``report`` is called with the number of sequences
+    that are done, and their total.
 
     >>> from byheart.networks.exact import Affine, FeedForward, integers
     >>> relu = FeedForward((Affine(W=integers([[2]]), b=integers([-3])),))
@@ -76,17 +76,16 @@ def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report:
 
 
 def split(network: ExactNetwork) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
-    """The token-wise layers in front of the first mixing layer, and all others."""
+    """Return the token-wise layers before the first mixing layer, and all other layers."""
     mixing = (i for i, layer in enumerate(network.layers) if not isinstance(layer, TOKEN_WISE))
     first = next(mixing, len(network.layers))
     return network.layers[:first], network.layers[first:]
 
 
 def _joined(layers: tuple[Layer, ...]) -> tuple[Layer | Wave, ...]:
-    """The same layers, those with a skip connection around one ReLU layer, Z + relu(WZ + b), as chains of blocks.
+    """Return the same layers, with chains of blocks for layers Z + relu(WZ + b), and waves for chains of folds.
 
-    W_out = 1 is written out, and layers that follow each other become one program: numbers stay in the caches. Chains
-    of folds become waves.
+    W_out = 1 is written out. Consecutive layers become one program, so numbers stay in the processor's caches.
     """
     result: list[Layer | Wave] = []
     for skips, group in groupby(layers, key=_is_skip):
@@ -107,7 +106,7 @@ def _is_skip(layer: Layer) -> bool:
 
 
 def token_streams(network: ExactNetwork, inputs: Inputs) -> tuple[Integers, int, NDArray[np.int64]]:
-    """The streams of all different tokens in front of the first mixing layer, and which of them stands where [N, n].
+    """Return the streams of all different tokens before the first mixing layer, and the index [N, n] into them.
 
     The streams are numerators [K, d_model] over one denominator.
     """
@@ -118,14 +117,14 @@ def token_streams(network: ExactNetwork, inputs: Inputs) -> tuple[Integers, int,
 
 
 class _Runner:
-    """One evaluation: the network, and the threads that it may use."""
+    """One evaluation of a network, with the threads that it may use."""
 
     def __init__(self, network: ExactNetwork, pool: ThreadPoolExecutor) -> None:
         self.network, self.pool = network, pool
         self.programs: dict[tuple[int, int], LimbProgram | Words] = {}
 
     def front(self, layers: tuple[Layer | Wave, ...], inputs: Inputs) -> tuple[Limbs, NDArray[np.int64]]:
-        """The token-wise layers on all different tokens, and which of them stands where: [N, n]."""
+        """Apply the token-wise layers to all different tokens; return the streams, and the token's index at [N, n]."""
         places = any(isinstance(layer, Positions) for layer in layers)
         first, index = _different(inputs, places)
         positions = first % self.network.length
@@ -141,7 +140,7 @@ class _Runner:
         return batch, index
 
     def rest(self, layers: tuple[Layer | Wave, ...], tokens: Limbs, index: NDArray[np.int64]) -> Integers:
-        """The other layers on the sequences whose tokens are ``index``; the outputs as integers or fractions."""
+        """Apply the other layers to the sequences of tokens ``index``; return the outputs as integers or fractions."""
         length, last_only = self.network.length, self.network.outputs == "last"
         mixing = [i for i, layer in enumerate(layers) if not isinstance(layer, (*TOKEN_WISE, Wave))]
         if last_only and not mixing:
@@ -168,7 +167,7 @@ class _Runner:
         return _values(batch).reshape((len(index),) if last_only else (len(index), length))
 
     def apply(self, layer: Layer | Wave, batch: Limbs, positions: NDArray[np.int64]) -> Limbs:
-        """A token-wise layer on a batch whose columns stand at ``positions``."""
+        """Apply a token-wise layer to a batch whose columns stand at ``positions``."""
         if isinstance(layer, Wave):
             folded = layer(batch)
             return self.run(layer.folds, batch) if folded is None else folded
@@ -184,7 +183,7 @@ class _Runner:
         return LimbProgram((linear(both),))(stack(batch, result))
 
     def run(self, layer: FeedForward | Residual, batch: Limbs) -> Limbs:
-        """The layer's program, in blocks of the batch that fit into the processor's caches."""
+        """Run the layer's program on blocks of the batch that fit into the processor's caches."""
         key = (id(layer), batch.divisor)
         if key not in self.programs:
             self.programs[key] = _program(layer, batch.divisor)
@@ -202,7 +201,7 @@ def _program(layer: FeedForward | Residual, divisor: int) -> LimbProgram | Words
 
 
 def _different(inputs: Inputs, places: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Flat indices of the different tokens (of the different token-position pairs), and the index [N, n] into them."""
+    """Return flat indices of the different tokens (or token-position pairs), and the index [N, n] into them."""
     N, n = inputs.shape[:2]
     rows = np.ascontiguousarray(inputs.reshape(N * n, -1))
     keys = (
@@ -215,12 +214,12 @@ def _different(inputs: Inputs, places: bool) -> tuple[NDArray[np.int64], NDArray
 
 
 def _first(keys: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each different key stands first, in the order of the keys, and which of them every key is."""
+    """Return the first place of each different key, in the order of the keys, and the index of every key among them."""
     low = int(keys.min(initial=0)) if keys.dtype.kind in "iu" else 0
     if keys.dtype.kind not in "iu" or int(keys.max(initial=0)) - low > len(keys):
         _, first, index = np.unique(keys, return_index=True, return_inverse=True)
         return first.astype(np.int64), index.ravel().astype(np.int64)
-    # Token ids: a table of all that there may be, and no sorting.
+    # Token ids are looked up in a table of all possible ids, without sorting.
     numbers = keys.astype(np.int64) - low
     table = np.full(int(numbers.max(initial=0)) + 1, -1)
     table[numbers[::-1]] = np.arange(len(keys))[::-1]
@@ -229,12 +228,12 @@ def _first(keys: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def _look_up(layer: Embedding, ids: Inputs) -> Limbs:
-    """Rows of the embedding table."""
+    """Return the rows of the embedding table."""
     return from_integers(layer.W_E[ids.astype(np.int64)])
 
 
 def _flatten(batch: Limbs, length: int) -> Limbs:
-    """[n, d] → [1, n·d]: unit (k, j) of a sequence is unit j of its position k."""
+    """Return [1, n·d] for [n, d]: unit (k, j) of a sequence is unit j of its position k."""
     result = batch.columns(slice(0, None, length))
     for position in range(1, length):
         result = stack(result, batch.columns(slice(position, None, length)))
@@ -242,7 +241,7 @@ def _flatten(batch: Limbs, length: int) -> Limbs:
 
 
 def _values(batch: Limbs) -> Integers:
-    """The stream's only coordinate as ints, or as fractions where it is none."""
+    """Return the stream's only coordinate, as an int if it is an integer, else as a fraction."""
     denominator = batch.divisor << batch.exponent
     values = batch.numerators()[:, 0]
     for i, value in enumerate(values):

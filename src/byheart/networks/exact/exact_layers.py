@@ -1,9 +1,9 @@
-"""What an exact Transformer is made of.
+"""The layers of exact Transformers.
 
-Every weight is an integer (:func:`integers`), every layer may divide by a power of two, so every value
-in the network is a rational number that is known exactly; only softmax attention makes real numbers of them, which
-:mod:`.exact.enclose` encloses. A sequence is ``[n, d_model]``; token-wise layers act on each
-row, mixing layers act across rows.
+Every weight is an integer (:func:`integers`), and every layer may divide by a power of two, so every value in the
+network is a rational number that is known exactly. Only softmax attention makes real numbers of them, which
+:mod:`byheart.networks.exact.enclose` encloses. A sequence is ``[n, d_model]``; token-wise layers act on each row, and
+mixing layers act across rows.
 
 =====================  ==========  =========================================================================
 layer                  token-wise  map
@@ -57,17 +57,17 @@ def integers(values: Iterable[object] | NDArray[np.generic], shape: tuple[int, .
 
 
 def expect(condition: bool, message: str) -> None:
-    """BadInput with ``message`` unless ``condition`` holds."""
+    """Raise BadInput with ``message`` unless ``condition`` holds."""
     if not condition:
         raise BadInput(message)
 
 
 MOST_SHIFT = 1 << 22
-"""Of all shifts of a network together: a number may then take half a megabyte, and no sum of shifts leaves 64 bits."""
+"""Largest sum of all shifts of a network: a number may take half a megabyte, and no sum of shifts leaves 64 bits."""
 
 
 def check_shift(name: str, key: str, value: object) -> None:
-    """BadInput unless ``value`` is a whole number that a layer may be shifted by."""
+    """Raise BadInput unless ``value`` is a whole number that a layer may be shifted by."""
     fits = type(value) is int and 0 <= value <= MOST_SHIFT
     expect(fits, f"{name}: {key} is {value!r}; expected an integer, 0 or more and at most {MOST_SHIFT:,}")
 
@@ -76,7 +76,7 @@ def check_shift(name: str, key: str, value: object) -> None:
 class Affine:
     """x ↦ (W x + b) / 2^shift, then the ReLU if ``relu``; W is [out, in], b is [out].
 
-    ``role`` says in a word or two what the layer is for; it becomes part of the tensors' names.
+    ``role`` is the layer's purpose in a word or two; it becomes part of the tensors' names.
     """
 
     W: Integers
@@ -111,7 +111,7 @@ class Positions:
 
 @dataclass(frozen=True, eq=False)
 class FeedForward:
-    """The layers in turn on every token; with ``residual`` the input is added to the result."""
+    """Affine layers applied in order to every token; with ``residual`` the input is added to the result."""
 
     layers: tuple[Affine, ...]
     residual: bool = False
@@ -151,7 +151,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """Residual feed-forward blocks one after the other, on every token: what a Transformer's stream is made for."""
+    """Residual feed-forward blocks, applied in order to every token."""
 
     blocks: tuple[Block, ...]
     name: str = "residual"
@@ -216,9 +216,9 @@ class SoftmaxAttention:
 
 @dataclass(frozen=True)
 class TokenSum:
-    """Z_k ↦ Z_k + 2 Σ_j Z_j: every token is told the sum of all, as in Deep Sets; there is nothing to count.
+    """Z_k ↦ Z_k + 2 Σ_j Z_j: the sum of all tokens is added to every token, as in Deep Sets; there are no weights.
 
-    Twice, so that integers tell their own row from the sum: modulo 2, Z_k is what is left.
+    The factor 2 lets integers tell their own row from the sum: modulo 2, the result is Z_k.
     """
 
     name: str = "sum"
@@ -226,7 +226,7 @@ class TokenSum:
 
 @dataclass(frozen=True)
 class Flatten:
-    """The rows of a sequence one after the other, as one row: [n, d_model] ↦ [1, n·d_model]."""
+    """All rows of a sequence concatenated to one row: [n, d_model] ↦ [1, n·d_model]."""
 
     name: str = "flatten"
 

@@ -42,11 +42,11 @@ BYTES_PER_BYTE = 32
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactNetwork(Network):
-    """Layers from the input to one integer a sequence (``outputs="last"``) or a token (``outputs="every"``).
+    """Layers from the input to one integer per sequence (``outputs="last"``) or per token (``outputs="every"``).
 
     The value of the stream's only coordinate at the last position, or at every position, is the predicted label.
-    ``inputs`` says what goes in: token ids [N, n], or vectors [N, n, d] of dyadic rationals. Token ids without an
-    :class:`Embedding` in front are read as the numbers that they are, d = 1.
+    ``inputs`` are token ids [N, n] ("tokens"), or vectors [N, n, d] of dyadic rationals ("vectors"). Without an
+    :class:`Embedding` in front, token ids are read as numbers, d = 1.
     """
 
     kind = "exact"
@@ -81,7 +81,7 @@ class ExactNetwork(Network):
 
     @cached_property
     def streams(self) -> tuple[int, ...]:
-        """The stream's width in front of the layers, and behind each of them."""
+        """Width of the stream before the first layer, and after each layer."""
         widths = [self.dim]
         for layer in self.layers:
             widths.append(_width_after(layer, widths[-1], self.length))
@@ -89,16 +89,16 @@ class ExactNetwork(Network):
 
     @property
     def depth(self) -> int:
-        """Affine maps, embeddings and attention layers are one each, residual blocks two, codes and sums none."""
+        """Number of weight layers: one per affine map, embedding and attention, two per residual block."""
         return sum(_size(layer)[0] for layer in self.layers)
 
     @property
     def width(self) -> int:
-        """The widest of the stream and the hidden layers."""
+        """Largest width of the stream and of the hidden layers."""
         return max([*self.streams, *(_size(layer)[1] for layer in self.layers)])
 
     def entry_bits(self, name: str) -> None:
-        """Every integer has its own size."""
+        """Return None: every integer has its own size."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -110,17 +110,17 @@ class ExactNetwork(Network):
 
     @property
     def description(self) -> dict[str, Any]:
-        """All but the integers, as config.json holds it."""
+        """All but the integers, as in config.json."""
         sizes = {key: getattr(self, key) for key in ("inputs", "outputs", "length", "dim")}
         return {**sizes, "layers": describe(self.layers)}
 
     @property
     def rational(self) -> bool:
-        """Whether all outputs are rational numbers, which softmax attention does not leave."""
+        """True if all outputs are rational numbers, that is, without softmax attention."""
         return not any(isinstance(layer, SoftmaxAttention) for layer in self.layers)
 
     def tensors(self) -> Iterator[tuple[str, Integers]]:
-        """Every weight with its name, in order: ("label.3.fold.W", …)."""
+        """Yield every tensor with its name, for example "label.3.fold.W", in order."""
         for layer in self.layers:
             if isinstance(layer, FeedForward):
                 for index, affine in enumerate(layer.layers):
@@ -158,12 +158,12 @@ class ExactNetwork(Network):
             raise BadInput(f"config.json does not describe an exact network ({error!r})") from error
 
     def with_tensor(self, name: str, tensor: Integers) -> "ExactNetwork":
-        """A copy with the tensor called ``name`` exchanged."""
+        """Return a copy with the tensor called ``name`` replaced."""
         return replace(self, layers=tuple(_exchanged(layer, name, tensor) for layer in self.layers))
 
 
 def _size(layer: Layer) -> tuple[int, int]:
-    """How many weight layers it is, and the widest of them inside."""
+    """Return the number of weight layers, and the largest number of hidden units."""
     match layer:
         case FeedForward(layers=chain):
             return len(chain), max(affine.W.shape[0] for affine in chain)
@@ -176,7 +176,7 @@ def _size(layer: Layer) -> tuple[int, int]:
 
 
 def _shift(layer: Layer) -> int:
-    """Bits that the layer divides by in all."""
+    """Return the sum of all shifts of the layer, in bits."""
     match layer:
         case FeedForward(layers=chain):
             return sum(affine.shift for affine in chain)
@@ -187,7 +187,7 @@ def _shift(layer: Layer) -> int:
 
 
 def _width_after(layer: Layer, width: int, length: int) -> int:
-    """The stream's width behind ``layer``; BadInput if the layer does not fit a stream of ``width``."""
+    """Return the stream's width after ``layer``; raise BadInput if the layer does not fit a stream of ``width``."""
     match layer:
         case Embedding(W_E=W_E):
             return int(W_E.shape[1])
@@ -209,7 +209,7 @@ def _width_after(layer: Layer, width: int, length: int) -> int:
 
 
 def _attention_width(layer: Attention) -> int:
-    """What an attention layer reads and writes; BadInput if its matrices do not follow each other."""
+    """Return the width that attention reads and writes; raise BadInput if its matrices do not fit each other."""
     width = int(layer.W_V.shape[1])
     fits = layer.W_O.shape == layer.W_V.shape[::-1]
     if not isinstance(layer, UniformAttention):
@@ -233,7 +233,7 @@ def _exchanged(layer: Layer, name: str, tensor: Integers) -> Layer:
 
 
 def check_inputs(network: ExactNetwork, inputs: Inputs) -> None:
-    """Refuse inputs that the network cannot read, saying what it reads and what was given."""
+    """Raise BadInput unless the network reads such inputs."""
     kind = "tokens" if inputs.ndim == 2 else "vectors"
     if kind != network.inputs:
         raise BadInput(f"the network reads {network.inputs}; the task has {kind}")
@@ -244,14 +244,14 @@ def check_inputs(network: ExactNetwork, inputs: Inputs) -> None:
     if kind == "vectors" and inputs.shape[2] != network.dim:
         raise BadInput(f"the network reads vectors of dimension {network.dim}; the task's have {inputs.shape[2]}")
     if network.layers and isinstance(network.layers[0], Embedding):
-        known = len(network.layers[0].W_E)
+        vocab = len(network.layers[0].W_E)
         for token in (int(inputs.min()), int(inputs.max())):
-            if not 0 <= token < known:
-                raise BadInput(f"the network knows {known} tokens; the task has token id {token}")
+            if not 0 <= token < vocab:
+                raise BadInput(f"the network knows {vocab} tokens; the task has token id {token}")
 
 
 def require_rational(network: ExactNetwork) -> None:
-    """Refuse networks whose outputs are real numbers, which no exact evaluation can write down."""
+    """Raise BadInput if outputs are real numbers, which no exact evaluation can write down."""
     if not network.rational:
         raise BadInput(
             "softmax attention gives real numbers, which exact evaluation cannot write down; "

@@ -31,7 +31,7 @@ from byheart.networks.exact.exact_layers import (
 from byheart.networks.exact.exact_network import ExactNetwork
 
 _EXPONENTS = {24: 126, 53: 1022}
-"""Powers of two from −this to this are normal floats, by the bits of the mantissa."""
+"""Largest e such that 2^−e to 2^e are normal floats, by the bits of the mantissa."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class IntegerStream:
 
 
 def require_fit(network: ExactNetwork, inputs: NDArray[np.generic], mantissa: int) -> None:
-    """Refuse, naming the layer and the bits it needs, if a value on ``inputs`` may not fit into ``mantissa`` bits."""
+    """Raise BadInput, with the layer and its bits, if a value on ``inputs`` may not fit into ``mantissa`` bits."""
     stream = _start(network, inputs, mantissa)
     for layer in network.layers:
         stream = _through(layer, stream, mantissa)
@@ -63,7 +63,7 @@ def _start(network: ExactNetwork, inputs: NDArray[np.generic], mantissa: int) ->
 
 
 def _largest(numerators: NDArray[np.int64]) -> int:
-    """The largest absolute value, as an integer that cannot overflow."""
+    """Return the largest absolute value, as an integer that cannot overflow."""
     return max(-int(numerators.min(initial=0)), int(numerators.max(initial=0)))
 
 
@@ -104,12 +104,12 @@ def _through(layer: Layer, stream: IntegerStream, mantissa: int) -> IntegerStrea
 
 
 def plain(matrix: Integers) -> Affine:
-    """The linear map of ``matrix``."""
+    """Return the linear map of ``matrix``."""
     return Affine(matrix, integers([0] * len(matrix)), relu=False)
 
 
 def mixing_matrix(layer: UniformAttention | TokenSum, length: int, width: int) -> Integers:
-    """What sums are multiplied by: W_O W_V / n, or 2, for a stream of ``width``; BadInput if these are no integers."""
+    """Return the factor of sums, W_O W_V / n or 2·I, for a stream of ``width``; raise BadInput if it has fractions."""
     if isinstance(layer, TokenSum):
         return integers(2 * np.eye(width, dtype=object))
     matrix = layer.W_O @ layer.W_V
@@ -138,7 +138,7 @@ def _affine(layer: Affine, stream: IntegerStream, mantissa: int, place: str) -> 
 
 
 def _writable(value: int, shift: int, mantissa: int, place: str) -> None:
-    """Refuse a weight value/2^shift that is no float: too many bits, too large or too small."""
+    """Raise BadInput if the weight value/2^shift is no float: too many bits, too large or too small."""
     if value == 0:
         return
     lowest = (value & -value).bit_length() - 1 - shift

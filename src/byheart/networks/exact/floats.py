@@ -32,9 +32,9 @@ _TYPES: dict[Precision, tuple[torch.dtype, int]] = {"float32": (torch.float32, 2
 
 
 def to_torch(network: ExactNetwork, inputs: Inputs, precision: Precision = "float64") -> "Twin":
-    """A module that gives exactly the network's answers on ``inputs`` ([N, n] ids or [N, n, d] vectors).
+    """Return a module with exactly the network's outputs on ``inputs`` ([N, n] ids or [N, n, d] vectors).
 
-    BadInput, with the layer and the bits it needs, if that cannot be guaranteed.
+    Raise BadInput, with the layer and the bits it needs, if that cannot be guaranteed.
 
     >>> import numpy as np
     >>> from byheart.networks.exact import integers
@@ -59,7 +59,7 @@ class Twin(nn.Module):
         self.layers = nn.ModuleList([_module(layer, network.length, width, dtype) for layer, width in pairs])
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Labels as floats that are integers."""
+        """Return the labels, as floats that are integers."""
         stream = inputs
         embedded = len(self.layers) > 0 and isinstance(self.layers[0], nn.Embedding)
         if not embedded:
@@ -104,7 +104,7 @@ class _Flatten(nn.Module):
 
 
 def _tensor(values: Integers, shift: int, dtype: torch.dtype) -> torch.Tensor:
-    """values / 2^shift, exactly: the integers have at most a mantissa of odd part."""
+    """Return values / 2^shift exactly: the odd part of every integer fits into the mantissa."""
     return torch.tensor([float(Fraction(v, 1 << shift)) for v in values.ravel()], dtype=dtype).reshape(values.shape)
 
 
@@ -126,7 +126,7 @@ def _block(block: Block, dtype: torch.dtype) -> nn.Module:
 
 
 def _module(layer: Layer, length: int, width: int, dtype: torch.dtype) -> nn.Module:
-    """The layer as a module, for sequences of ``length`` whose stream in front of it has ``width`` values."""
+    """Return the layer as a module, for sequences of ``length`` whose stream before it has ``width`` values."""
     match layer:
         case Embedding(W_E=W_E):
             return nn.Embedding(W_E.shape[0], W_E.shape[1], _weight=_tensor(W_E, 0, dtype))

@@ -1,9 +1,9 @@
 """An exact network as a description and two arrays: what config.json says, and what model.safetensors holds.
 
-The description lists the layers: what they are, what they are called, and the shapes of their tensors. The integers
-of all tensors stand one after the other in two arrays: ``lengths`` (int32: how many bytes the magnitude takes, negative
-for negative numbers, 0 for 0) and ``magnitudes`` (uint8, little-endian). Small integers stay small, and a 4,000-bit
-weight costs 500 bytes. Unpacking checks every length.
+The description lists the layers: their kinds, their names, and the shapes of their tensors. The integers of all tensors
+are stored in order in two arrays: ``lengths`` (int32: the number of bytes of the magnitude, negative for negative
+numbers, 0 for 0) and ``magnitudes`` (uint8, little-endian). Small integers stay small, and a 4,000-bit weight costs 500
+bytes. Unpacking checks every length.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,13 +39,13 @@ _KINDS: dict[str, type[Layer]] = {
     )
 }
 _OPTIONS: dict[type[Layer], tuple[str, ...]] = {SoftmaxAttention: ("score_shift", "shift")}
-"""What layers have beside their tensors, as integers; it is written down where it is not 0."""
+"""Integer fields of layers besides their tensors; they are written if they are not 0."""
 _CAUSAL = "CausalHardmaxAttention"
-"""A kind of its own, so that what does not know it refuses it."""
+"""Kind of causal attention in config.json; versions without causal attention refuse it."""
 
 
 def pack(tensors: list[Integers]) -> dict[str, NDArray[np.generic]]:
-    """All integers of ``tensors`` as the two arrays that are stored.
+    """Return all integers of ``tensors`` as the two arrays that are stored.
 
     >>> {name: array.tolist() for name, array in pack([integers([0, -258])]).items()}
     {'lengths': [0, -2], 'magnitudes': [2, 1]}
@@ -64,15 +64,15 @@ def pack(tensors: list[Integers]) -> dict[str, NDArray[np.generic]]:
 
 
 def unpack(arrays: dict[str, NDArray[Any]], shapes: list[tuple[int, ...]]) -> list[Integers]:
-    """The tensors of the given shapes back from the stored arrays; BadInput when they do not fit together."""
+    """Return the tensors with these shapes from the stored arrays; raise BadInput if the sizes do not agree."""
     for name, kind in (("lengths", np.int32), ("magnitudes", np.uint8)):
-        found = arrays[name].dtype if name in arrays else "missing"
-        if found != np.dtype(kind):
-            raise BadInput(f"model.safetensors: the array {name!r} is {found}; expected {np.dtype(kind)}")
+        dtype = arrays[name].dtype if name in arrays else "missing"
+        if dtype != np.dtype(kind):
+            raise BadInput(f"model.safetensors: the array {name!r} is {dtype}; expected {np.dtype(kind)}")
     lengths, magnitudes = arrays["lengths"], arrays["magnitudes"].tobytes()
-    wanted = sum(prod(shape) for shape in shapes)
-    if len(lengths) != wanted:
-        raise BadInput(f"model.safetensors holds {len(lengths)} integers; config.json describes {wanted}")
+    count = sum(prod(shape) for shape in shapes)
+    if len(lengths) != count:
+        raise BadInput(f"model.safetensors holds {len(lengths)} integers; config.json describes {count}")
     ends = np.cumsum(np.abs(lengths.astype(np.int64)))
     total = int(np.abs(lengths.astype(np.int64)).sum())
     if len(magnitudes) != total:
@@ -91,7 +91,7 @@ def unpack(arrays: dict[str, NDArray[Any]], shapes: list[tuple[int, ...]]) -> li
 
 
 def describe(layers: Sequence[Layer]) -> list[dict[str, Any]]:
-    """Every layer without its integers."""
+    """Return the description of every layer, without its integers."""
     entries = []
     for layer in layers:
         causal = isinstance(layer, HardmaxAttention) and layer.causal
@@ -112,7 +112,7 @@ def describe(layers: Sequence[Layer]) -> list[dict[str, Any]]:
 
 
 def shapes(entries: Sequence[dict[str, Any]]) -> Iterator[tuple[int, ...]]:
-    """The shapes of all tensors that the layers ``entries`` have, in order; BadInput if one is none."""
+    """Yield the shapes of all tensors of the described layers, in order; raise BadInput for anything else."""
     for entry in entries:
         if entry["kind"] == FeedForward.__name__:
             for affine in entry["layers"]:
@@ -134,7 +134,7 @@ def _matrix(shape: object) -> tuple[int, int]:
 
 
 def rebuild(entries: Sequence[dict[str, Any]], tensors: Iterator[Integers]) -> tuple[Layer, ...]:
-    """The layers that ``entries`` describe, with these tensors: as many as :func:`shapes` gives shapes for them."""
+    """Return the layers that ``entries`` describe, with ``tensors``, one for every shape that :func:`shapes` yields."""
     layers: list[Layer] = []
     for entry in entries:
         causal = entry["kind"] == _CAUSAL
@@ -166,7 +166,7 @@ def _options(affine: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_type(entry: dict[str, Any], key: str, kind: type) -> Any:
-    """The entry's value of this type exactly: "false" is not false, and true is not 1."""
+    """Return a value of exactly this type: "false" is not false, and true is not 1."""
     value = entry[key]
     if type(value) is not kind:
         raise BadInput(f"config.json: {key} is {value!r}; expected {kind.__name__}")

@@ -8,7 +8,7 @@ from byheart.compiled import jit
 LIMB = 24
 MASK = (1 << LIMB) - 1
 UNRESOLVED = 1 << 13
-"""Products of 2⁴⁹ that may be added up before carries are resolved: 2⁶² in all."""
+"""Number of products below 2⁴⁹ that may be added up before carries are resolved: 2⁶² in all."""
 
 
 @jit
@@ -32,9 +32,9 @@ def relu_(block: NDArray[np.int64]) -> None:
 
 @jit
 def used_limbs(block: NDArray[np.int64]) -> int:
-    """Limbs that are needed, at least one: a highest limb that is 0 or −1 in the whole batch joins the one below it.
+    """Return the number of limbs needed, at least one, after joining a top limb of 0 or −1 everywhere to the next.
 
-    Not where that would become −2²⁴: |value| < 2^(24·limbs) holds strictly, which :func:`shift_right` rests on.
+    A limb never becomes −2²⁴ by this: |value| < 2^(24·limbs) holds strictly, and :func:`shift_right` relies on it.
     """
     used: int = block.shape[0]
     while used > 1:
@@ -50,7 +50,7 @@ def used_limbs(block: NDArray[np.int64]) -> int:
 
 @jit
 def trailing_zeros(limbs: NDArray[np.int32], start: NDArray[np.int64], length: NDArray[np.int64], limit: int) -> int:
-    """The largest r ≤ limit such that 2^r divides every entry of the batch."""
+    """Return the largest r ≤ limit such that 2^r divides every entry of the batch."""
     result = limit
     for unit in range(len(start)):
         for k in range(length[unit]):
@@ -119,7 +119,7 @@ def accumulate(block, terms, column, digit_pointer, digit, limbs, start, length)
 
 @jit
 def limbs_needed(row, outs, row_pointer, column, weight_bits, bias_bits, length, exponent):  # type: ignore[no-untyped-def]
-    """How many limbs a sum can have, for each of ``outs`` rows from ``row`` on: its largest term, times its terms."""
+    """Bound the limbs of a sum by its largest term times its number of terms, for ``outs`` rows from ``row`` on."""
     bounds = np.empty(outs, dtype=np.int64)
     for i in range(outs):
         largest = bias_bits[row + i] + exponent if bias_bits[row + i] else 0
@@ -140,7 +140,7 @@ def run(  # type: ignore[no-untyped-def]
     bias_bits, bias_pointer, bias_digit,
     limbs, start, length, exponent,
 ):  # fmt: skip
-    """All layers of a program on one batch; returns limbs, start, length and exponent of the result."""
+    """Run all layers of a program on one batch; return limbs, start, length and exponent of the result."""
     batch = limbs.shape[1]
     row = 0
     for layer in range(len(outs)):

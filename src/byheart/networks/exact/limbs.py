@@ -26,7 +26,7 @@ from byheart.networks.exact.exact_layers import Affine, Block, Integers, integer
 from byheart.networks.exact.kernels import LIMB, MASK, resolve, run, shift_right, trailing_zeros, used_limbs
 
 _PLACES = np.array([1, 1 << 8, 1 << 16], dtype=np.int32)
-"""What the three octets of a limb are worth."""
+"""Place values of the three octets of a limb."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,33 +41,33 @@ class Limbs:
 
     @property
     def width(self) -> int:
-        """Units of a vector."""
+        """Number of units of a vector."""
         return len(self.start)
 
     @property
     def batch(self) -> int:
-        """Vectors in the batch, B."""
+        """Number B of vectors in the batch."""
         return int(self.limbs.shape[1])
 
     def columns(self, index: NDArray[np.int64] | slice) -> "Limbs":
-        """The vectors at ``index``, in that order."""
+        """Return the vectors at ``index``, in that order."""
         return Limbs(np.ascontiguousarray(self.limbs[:, index]), self.start, self.length, self.exponent, self.divisor)
 
     def numerators(self) -> Integers:
-        """The exact integers [B, width]; divided by ``divisor · 2^exponent`` they are the values."""
+        """Return the exact integers [B, width]; divided by ``divisor · 2^exponent`` they are the values."""
         result = np.empty((self.batch, self.width), dtype=object)
         for unit in range(self.width):
             result[:, unit] = self.numbers(unit)
         return result
 
     def numbers(self, unit: int) -> list[int]:
-        """The numerators of one unit, [B]."""
+        """Return the numerators of one unit, [B]."""
         start, length = self.start[unit], self.length[unit]
         return _join(self.limbs[start : start + length])
 
 
 def _join(limbs: NDArray[np.int32]) -> list[int]:
-    """Columns of limbs [L, B] as Python ints."""
+    """Return columns of limbs [L, B] as Python ints."""
     if len(limbs) <= 2:
         weights = np.int64(1) << (LIMB * np.arange(len(limbs), dtype=np.int64))
         return (weights @ limbs.astype(np.int64)).tolist() if len(limbs) else [0] * limbs.shape[1]
@@ -79,7 +79,7 @@ def _join(limbs: NDArray[np.int32]) -> list[int]:
 
 
 def digits(value: int) -> NDArray[np.int32]:
-    """Base-2²⁴ digits of |value|, lowest first, each with the sign of ``value``.
+    """Return the base-2²⁴ digits of |value|, lowest first, each with the sign of ``value``.
 
     >>> digits(-(1 + (5 << 24))).tolist()
     [-1, -5]
@@ -91,7 +91,7 @@ def digits(value: int) -> NDArray[np.int32]:
 
 
 def from_integers(values: Integers) -> Limbs:
-    """Exact integers [B, width] as a batch.
+    """Return exact integers [B, width] as a batch.
 
     >>> from_integers(integers([[1, -(2**60)], [7, 3]])).numerators().tolist()
     [[1, -1152921504606846976], [7, 3]]
@@ -102,13 +102,13 @@ def from_integers(values: Integers) -> Limbs:
 
 
 def from_numbers(numerators: list[int], exponent: int, divisor: int) -> Limbs:
-    """A batch of vectors of one unit, given by their numerators over ``divisor · 2^exponent``."""
+    """Return a batch of vectors of one unit from their numerators over ``divisor · 2^exponent``."""
     limbs = _split(numerators)
     return Limbs(limbs, np.zeros(1, dtype=np.int64), np.array([len(limbs)], dtype=np.int64), exponent, divisor)
 
 
 def _split(values: list[int]) -> NDArray[np.int32]:
-    """Python ints as columns of limbs [L, B]."""
+    """Return Python ints as columns of limbs [L, B]."""
     length = max((value.bit_length() for value in values), default=0) // LIMB + 1
     octets = b"".join(value.to_bytes(3 * length, "little", signed=True) for value in values)
     limbs = np.frombuffer(octets, dtype=np.uint8).reshape(len(values), length, 3) @ _PLACES
@@ -117,7 +117,7 @@ def _split(values: list[int]) -> NDArray[np.int32]:
 
 
 def from_blocks(blocks: list[NDArray[np.int64]], exponent: int, divisor: int) -> Limbs:
-    """A batch from the carried limbs of its units, [·, B] each, trimmed; divided by 2 as often as all are even."""
+    """Return a batch from the carried limbs [·, B] of its units: trimmed, and halved while all numerators are even."""
     used = [block[: used_limbs(block)].astype(np.int32) for block in blocks]
     length = np.array([len(limbs) for limbs in used], dtype=np.int64)
     limbs, start = np.concatenate(used), np.cumsum(length) - length
@@ -128,7 +128,7 @@ def from_blocks(blocks: list[NDArray[np.int64]], exponent: int, divisor: int) ->
 
 
 def from_int64(values: NDArray[np.int64]) -> Limbs:
-    """Machine integers [B, width] as a batch, without a Python loop over B."""
+    """Return machine integers [B, width] as a batch, without a Python loop over B."""
     batch, width = values.shape
     block = np.empty((width, 3, batch), dtype=np.int32)
     for limb in range(3):
@@ -138,7 +138,7 @@ def from_int64(values: NDArray[np.int64]) -> Limbs:
 
 
 def from_floats(values: NDArray[np.float64]) -> Limbs:
-    """Floats [B, width] as the dyadic rationals that they are.
+    """Return floats [B, width] as a batch of dyadic rationals.
 
     >>> batch = from_floats(np.array([[0.75, -2.0]]))
     >>> batch.numerators().tolist(), batch.exponent
@@ -171,7 +171,7 @@ def from_floats(values: NDArray[np.float64]) -> Limbs:
 
 
 def identity(width: int, factor: int = 1) -> list[list[int]]:
-    """``factor`` times the identity matrix, as rows.
+    """Return ``factor`` times the identity matrix, as rows.
 
     >>> identity(2, 5)
     [[5, 0], [0, 5]]
@@ -180,12 +180,12 @@ def identity(width: int, factor: int = 1) -> list[list[int]]:
 
 
 def linear(matrix: Integers) -> Affine:
-    """The plain linear map of ``matrix`` [out, in]."""
+    """Return the plain linear map of ``matrix`` [out, in]."""
     return Affine(W=matrix, b=integers([0] * len(matrix)), relu=False)
 
 
 def over(batch: Limbs, exponent: int, divisor: int) -> Limbs:
-    """The same values written over the larger denominator ``divisor · 2^exponent``."""
+    """Return the same values over the larger denominator ``divisor · 2^exponent``."""
     factor = (divisor // batch.divisor) << (exponent - batch.exponent)
     if factor == 1:
         return batch
@@ -195,7 +195,7 @@ def over(batch: Limbs, exponent: int, divisor: int) -> Limbs:
 
 
 def stack(first: Limbs, second: Limbs) -> Limbs:
-    """The units of both batches side by side, over one denominator."""
+    """Return the units of both batches side by side, over one denominator."""
     exponent, divisor = max(first.exponent, second.exponent), math.lcm(first.divisor, second.divisor)
     first, second = over(first, exponent, divisor), over(second, exponent, divisor)
     return Limbs(
@@ -208,7 +208,7 @@ def stack(first: Limbs, second: Limbs) -> Limbs:
 
 
 def concatenate(batches: list[Limbs]) -> Limbs:
-    """The vectors of all batches one after the other, over one denominator."""
+    """Return the vectors of all batches in order, over one denominator."""
     exponent = max(batch.exponent for batch in batches)
     divisor = math.lcm(*(batch.divisor for batch in batches))
     batches = [over(batch, exponent, divisor) for batch in batches]
@@ -227,7 +227,7 @@ def concatenate(batches: list[Limbs]) -> Limbs:
 
 
 def total(batch: Limbs, group: int) -> Limbs:
-    """Sums over consecutive groups of ``group`` vectors: B vectors in, B / group vectors out."""
+    """Return the sums of consecutive groups of ``group`` vectors: B vectors in, B / group vectors out."""
     length = batch.length + 2
     start = np.cumsum(length) - length
     block = np.zeros((int(length.sum()), batch.batch // group), dtype=np.int64)
@@ -240,7 +240,7 @@ def total(batch: Limbs, group: int) -> Limbs:
 
 
 def residual_steps(block: Block) -> list[Affine]:
-    """Z ↦ Z + W_out relu(W_in Z + b_in) as two affine maps, the stream carried along beside the hidden units."""
+    """Return Z ↦ Z + W_out relu(W_in Z + b_in) as two affine maps, with the stream beside the hidden units."""
     d_model = block.W_in.shape[1]
     W = np.concatenate([block.W_in, np.array(identity(d_model), dtype=object)])
     b = np.concatenate([block.b_in, np.zeros(d_model, dtype=object)])
@@ -252,18 +252,18 @@ def residual_steps(block: Block) -> list[Affine]:
 class LimbProgram:
     """A chain of affine maps with the weights' digits laid out for the kernel (non-zero entries only).
 
-    ``rectified`` overrides, layer by layer, how many of the first units go through the ReLU.
+    ``rectified`` overrides the number of leading units that go through the ReLU, layer by layer.
     """
 
     layers: tuple[Affine, ...]
     divisor: int = 1
     rectified: tuple[int, ...] | None = None
     block: ClassVar = 256
-    """Vectors that it is run on at a time: what fits into the processor's caches."""
+    """Number of vectors per run, which fits into the processor's caches."""
 
     @cached_property
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """outs, relu by row, shift; row pointers; column, bits, digit pointers, digits; bias bits, pointers, digits."""
+        """Arguments of ``run``: outs, relu by row, shift, row pointers, columns, layouts of weights and of biases."""
         row_pointer, column, weights, biases = [0], [], [], []
         for layer in self.layers:
             for row, bias in zip(layer.W, layer.b, strict=True):
@@ -284,14 +284,14 @@ class LimbProgram:
         )
 
     def _relu(self) -> NDArray[np.bool_]:
-        """Which rows of which layer go through the ReLU."""
+        """Return for every row of all layers whether it goes through the ReLU."""
         widths = [layer.W.shape[0] for layer in self.layers]
         counts = self.rectified or [w if layer.relu else 0 for w, layer in zip(widths, self.layers, strict=True)]
         return np.concatenate([np.arange(w) < count for w, count in zip(widths, counts, strict=True)])
 
     @property
     def largest_bits(self) -> int:
-        """Bits of the largest weight; 0 if all are 0."""
+        """Number of bits of the largest weight; 0 if all are 0."""
         return max((abs(int(w)).bit_length() for layer in self.layers for w in layer.W.ravel()), default=0)
 
     def __call__(self, batch: Limbs) -> Limbs:
@@ -302,7 +302,7 @@ class LimbProgram:
 
 
 def _layout(values: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """Bits, digit pointers and concatenated digits of ``values``."""
+    """Return numbers of bits, digit pointers and concatenated digits of ``values``."""
     columns = [digits(value) for value in values]
     pointer = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(np.int64)
     flat = np.concatenate([*columns, np.zeros(0, dtype=np.int32)]).astype(np.int32)

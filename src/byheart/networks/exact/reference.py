@@ -1,7 +1,7 @@
-"""The same outputs once more, by other means: rational matrices of python-flint, layer by layer, as the formulas say.
+"""The outputs of exact networks by rational matrices of python-flint, layer by layer, as the formulas say.
 
-Slow and plain on purpose. It shares no arithmetic with :mod:`.exact.evaluate`; the tests hold the two against
-each other, and ``byheart certify --evaluator flint`` uses it.
+This evaluation is slow and plain on purpose. It is the second opinion of the tests and of ``byheart certify --evaluator
+flint``, so it shares no arithmetic with :mod:`byheart.networks.exact.evaluate` or other evaluators of exact layers.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from byheart.progress import Report
 
 
 def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report: Report | None = None) -> Integers:
-    """The exact outputs, [N] or [N, n]; the same contract as the fast evaluation (``threads`` is ignored)."""
+    """Return the exact outputs, [N] or [N, n], as the fast evaluation does (``threads`` is ignored)."""
     check_inputs(network, inputs)
     require_rational(network)
     rows = []
@@ -48,10 +48,10 @@ def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report:
 
 
 def trace(network: ExactNetwork, sequence: np.ndarray) -> Iterator[tuple[str, list[list[int | Fraction]]]]:
-    """The stream in front of the layers and behind every map of them, with its name: rows are tokens.
+    """Yield the input and then the stream after every map, with the map's name; rows are tokens.
 
-    Maps inside a feed-forward layer are called as their tensors are, ``label.3.fold``; what a skip connection goes
-    around is one map.
+    Maps inside a feed-forward layer are called like their tensors, ``label.3.fold``; a skip connection and the maps
+    that it spans are one map.
     """
     check_inputs(network, sequence[None])
     require_rational(network)
@@ -72,7 +72,7 @@ def trace(network: ExactNetwork, sequence: np.ndarray) -> Iterator[tuple[str, li
 
 
 def _start(network: ExactNetwork, sequence: np.ndarray) -> fmpq_mat:
-    """The stream in front of the first layer."""
+    """Return the stream before the first layer."""
     if network.inputs == "vectors":
         return _from_floats(sequence)
     return fmpq_mat(1, len(sequence), [int(token) for token in sequence])
@@ -88,7 +88,7 @@ def _plain(value: fmpq) -> int | Fraction:
 
 
 def _from_floats(sequence: np.ndarray) -> fmpq_mat:
-    """Columns are tokens; every float is the ratio of integers that it is."""
+    """Return vectors as a matrix whose columns are tokens; every float is an exact ratio of integers."""
     n, d = sequence.shape
     return fmpq_mat(d, n, [fmpq(*float(sequence[k, j]).as_integer_ratio()) for j in range(d) for k in range(n)])
 
@@ -139,7 +139,7 @@ def _apply(layer: Layer, stream: fmpq_mat) -> fmpq_mat:  # noqa: PLR0911 (one a 
 
 
 def _hardmax(layer: HardmaxAttention, stream: fmpq_mat) -> fmpq_mat:
-    """[n keys, n queries]: every column shares 1 among the largest scores."""
+    """Return the weights [n keys, n queries]: every column shares 1 equally among the largest scores."""
     scores = (_matrix(layer.W_K) * stream).transpose() * (_matrix(layer.W_Q) * stream)
     n = stream.ncols()
     weights = fmpq_mat(n, n)

@@ -22,7 +22,7 @@ from byheart.networks.exact.exact_layers import Block, Residual
 from byheart.networks.exact.limbs import Limbs, from_numbers
 
 FEWEST = 4
-"""Folds that a wave is made of at least: fewer are done as quickly one by one."""
+"""Smallest number of folds in a wave; fewer are as fast one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +30,13 @@ class Wave:
     """T − Z ↦ T − △(Z, 2t/2^(k−1)) for 0 ≤ Z ≤ 2t, which is what the k blocks of ``folds`` do."""
 
     top: int
-    """T."""
+    """The constant T of the stream Y = T − Z."""
     first: int
-    """t, a multiple of 2^(k−1)."""
+    """The first threshold t, a multiple of 2^(k−1)."""
     folds: Residual
 
     def __call__(self, batch: Limbs) -> Limbs | None:
-        """The batch behind all folds; None if the theorem does not hold for all of it."""
+        """Return the batch after all folds, or None unless the theorem's hypothesis holds for every number."""
         scale = batch.divisor << batch.exponent
         top, widest = self.top * scale, 2 * self.first * scale
         period = widest >> (len(self.folds.blocks) - 1)
@@ -51,7 +51,7 @@ Part: TypeAlias = Residual | Wave
 
 
 def parts(chain: Residual) -> Iterator[Part]:
-    """The blocks of ``chain`` in order, runs of folds that are waves as such."""
+    """Yield the blocks of ``chain`` in order, with a wave for every run of folds that is a wave."""
     blocks, biases = chain.blocks, [_bias(block) for block in chain.blocks]
     done = place = 0
     while place < len(blocks):
@@ -68,9 +68,9 @@ def parts(chain: Residual) -> Iterator[Part]:
 
 
 def _begins(blocks: tuple[Block, ...], biases: list[int | None], place: int) -> Wave | None:
-    """The longest wave that begins at ``place``, if there is one.
+    """Return the longest wave that begins at ``place``, or None.
 
-    A fold's bias is c = 2(T − t). That of the next one is 2(T − t/2): their difference is t.
+    A fold's bias is c = 2(T − t), and the next fold's bias is 2(T − t/2): their difference is t.
     """
     start, after = biases[place], _at(biases, place + 1)
     if start is None or after is None or start % 2 or after <= start:
@@ -88,6 +88,6 @@ def _at(biases: list[int | None], place: int) -> int | None:
 
 
 def _bias(block: Block) -> int | None:
-    """The bias of a block that is a fold, Y ← Y + relu(c − 2Y): c."""
+    """Return the bias c of a block that is a fold, Y ← Y + relu(c − 2Y), or None for other blocks."""
     fold = block.W_in.shape == (1, 1) and block.W_in[0, 0] == -2 and block.W_out[0, 0] == 1
     return int(block.b_in[0]) if fold else None

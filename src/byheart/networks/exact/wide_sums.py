@@ -25,33 +25,33 @@ from byheart.networks.exact.kernels import LIMB, relu_, resolve
 from byheart.networks.exact.limbs import LimbProgram, Limbs, digits, from_blocks
 
 _EXACT = 53
-"""Bits up to which float64 holds every integer."""
+"""Number of bits up to which float64 holds every integer."""
 _FEWEST_UNITS, _MOST_SUMS, _FEWEST_BITS = 8, 2, 4 * LIMB
-"""Where it pays: from this many units on, up to this many sums of them, for weights that have more than a few limbs."""
+"""Limits between which products of matrices are faster: units, sums of them, and bits of the weights."""
 _MOST = 1 << 25
-"""Numbers of a matrix at most, 256 MiB: one weight may have millions of limbs where all others have one."""
+"""Largest number of entries of a matrix, 256 MiB: one weight may have millions of limbs if all others have one."""
 
 
 def pays(layer: FeedForward) -> bool:
-    """Whether the first two layers of ``layer`` are such sums, and large enough."""
+    """Return True if the first two layers of ``layer`` are such sums, and large enough."""
     if len(layer.layers) < 2 or not layer.layers[0].relu:
         return False
     first, second = layer.layers[:2]
-    bits, of_bias = (max(int(w).bit_length() for w in of.ravel()) for of in (first.W, first.b))
-    entries, limbs = first.W.size + first.b.size, max(bits, of_bias) // LIMB + 1
-    small = entries * max(limbs, Words.block) <= _MOST
-    return bits >= _FEWEST_BITS and small and len(first.W) >= _FEWEST_UNITS and len(second.W) <= _MOST_SUMS
+    bits, bias_bits = (max(int(w).bit_length() for w in tensor.ravel()) for tensor in (first.W, first.b))
+    entries, limbs = first.W.size + first.b.size, max(bits, bias_bits) // LIMB + 1
+    is_small = entries * max(limbs, Words.block) <= _MOST
+    return bits >= _FEWEST_BITS and is_small and len(first.W) >= _FEWEST_UNITS and len(second.W) <= _MOST_SUMS
 
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The first two layers as products of float64 matrices, all others behind them; else all of them by ``program``."""
+    """Layers of which the first two are products of float64 matrices, if exact for a batch; else ``program`` runs."""
 
     layers: tuple[Affine, ...]
     divisor: int
     program: LimbProgram
     block: ClassVar = 1024
-    """Vectors that it is run on at a time: products of matrices want more than limbs do."""
+    """Number of vectors per run; more than for limbs, as products of matrices gain from it."""
     _leading: dict[int, NDArray[np.float64]] = field(default_factory=dict)
 
     def __call__(self, batch: Limbs) -> Limbs:
@@ -59,21 +59,21 @@ class Words:
         sums = self._sums(batch) if (batch.length == 1).all() and batch.exponent < LIMB else None
         if sums is None:
             return self.program(batch)
-        return self._behind(sums) if len(self.layers) > 2 else sums
+        return self._rest(sums) if len(self.layers) > 2 else sums
 
     @cached_property
-    def _behind(self) -> LimbProgram:
+    def _rest(self) -> LimbProgram:
         return LimbProgram(self.layers[2:], self.divisor)
 
     @cached_property
     def _weights(self) -> Integers:
-        """W and the bias side by side, [units, inputs + 1]; the bias times the divisor that the batch carries."""
+        """W and the bias side by side, [units, inputs + 1]; the bias is multiplied by the divisor of the batch."""
         first = self.layers[0]
         return np.concatenate([first.W, first.b[:, None] * self.divisor], axis=1)
 
     @cached_property
     def _limbs(self) -> NDArray[np.float64]:
-        """The limbs of all weights, with their signs: [units · (inputs + 1), limbs]."""
+        """Limbs of all weights, with their signs: [units · (inputs + 1), limbs]."""
         columns = [digits(int(weight)) for weight in self._weights.ravel()]
         result = np.zeros((len(columns), max(map(len, columns))))
         for row, entries in zip(result, columns, strict=True):
@@ -81,7 +81,7 @@ class Words:
         return result
 
     def _sums(self, batch: Limbs) -> Limbs | None:
-        """A relu(W u + b) + c; None if a bound of the module's docstring is not kept."""
+        """Return A relu(W u + b) + c, or None unless the bounds of the module's docstring hold."""
         first, second = self.layers[:2]
         inputs = np.concatenate([batch.limbs[batch.start], np.full((1, batch.batch), 1 << batch.exponent)])
         largest = int(np.abs(inputs.astype(np.int64)).sum(axis=0).max(initial=0))
@@ -100,13 +100,13 @@ class Words:
         return from_blocks(blocks, exponent + second.shift, self.divisor)
 
     def _on(self, u: NDArray[np.float64], largest: int) -> NDArray[np.bool_] | None:
-        """Which units are on, [B, units]; None if the leading bits of the weights leave one open."""
+        """Return flags [B, units] of the units that are on, or None if leading bits do not decide all of them."""
         sums = u @ self._leading_bits(_EXACT - 1 - largest.bit_length()).T
         on: NDArray[np.bool_] = sums >= largest
         return on if (on | (sums <= -largest)).all() else None
 
     def _leading_bits(self, bits: int) -> NDArray[np.float64]:
-        """The leading ``bits`` of the weights, [units, inputs + 1]: of each unit, those of its largest weight."""
+        """Return the weights [units, inputs + 1] cut to the leading ``bits`` of each unit's largest weight."""
         if bits not in self._leading:
             shifts = [max(0, max(abs(w).bit_length() for w in row) - bits) for row in self._weights.tolist()]
             rows = zip(self._weights.tolist(), shifts, strict=True)
@@ -116,7 +116,7 @@ class Words:
     def _sum(
         self, row: Integers, c: int, on: NDArray[np.bool_], u: NDArray[np.float64], exponent: int
     ) -> NDArray[np.int64]:
-        """Σ_k a_k relu(x_k) + c for one row a of A, as limbs [·, B], carried."""
+        """Return Σ_k a_k relu(x_k) + c for one row a of A, as carried limbs [·, B]."""
         factors = on * row.astype(np.float64)
         coefficients = (factors[:, :, None] * u[:, None, :]).reshape(len(u), -1)
         products = coefficients @ self._limbs

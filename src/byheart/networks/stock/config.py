@@ -1,4 +1,4 @@
-"""What config.json may say of a stock model: every key that is known, the values that are allowed, and the shapes.
+"""The rules for a stock model's config.json: known keys, allowed values, and the shapes of all tensors.
 
 Two architectures are known: Llama, and Qwen2-MoE without biases or sliding windows. Whatever else a configuration says
 could change what transformers computes, or what it allocates: it is refused, not ignored. What is left out must have
@@ -22,7 +22,7 @@ _THETA = Annotated[float, Within(1.0, 1e30)]
 
 @dataclass(frozen=True)
 class _PlainRope:
-    """The rotary positions that are known: without scaling."""
+    """Return True if rotary positions have no scaling."""
 
     rope_type: Literal["default"] = "default"
     rope_theta: _THETA = 1e4
@@ -49,7 +49,7 @@ _MATTERS: dict[str, Rule] = {
     "tie_word_embeddings": one_of(False, True),
     "attention_dropout": one_of(0, 0.0),
 }
-"""What the configuration of either is told, where it is there."""
+"""Rules for the keys of both architectures that transformers' configuration takes, if they are present."""
 _BESIDE: dict[str, Rule] = {
     **dict.fromkeys(("bos_token_id", "pad_token_id"), TOKEN),
     "eos_token_id": TOKENS,
@@ -59,24 +59,24 @@ _BESIDE: dict[str, Rule] = {
     "initializer_range": FRACTION,
     **dict.fromkeys(("transformers_version", "_name_or_path"), str),
 }
-"""What may stand there too, and changes no logit in the values that are allowed."""
+"""Rules for other keys that may be present; their allowed values change no logit."""
 _NEEDED = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 
 
 @dataclass(frozen=True)
 class StockArchitecture:
-    """One of transformers' own."""
+    """An architecture of transformers, and the rules for its config.json."""
 
     name: str
     model_type: str
     prefix: str
-    """Of transformers' classes."""
+    """Beginning of the names of its classes in transformers."""
     matters: Mapping[str, Rule]
-    """What its configuration is told besides, where it is there."""
+    """Rules for its own keys that transformers' configuration takes, if they are present."""
     beside: Mapping[str, Rule]
     needed: tuple[str, ...]
     feed_forward: Callable[[Mapping[str, Any], int], Sizes]
-    """The shapes of the feed-forward block of a layer."""
+    """Function of the configuration and a layer's number: the shapes of its feed-forward block."""
 
     @property
     def model_class(self) -> str:
@@ -85,12 +85,12 @@ class StockArchitecture:
 
 
 def architecture(config: Mapping[str, Any]) -> StockArchitecture:
-    """That of a configuration; Llama's if it says nothing."""
+    """Return the architecture of a configuration; Llama if the configuration names none."""
     return _QWEN2_MOE if config.get("model_type") == _QWEN2_MOE.model_type else _LLAMA
 
 
 def checked(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What matters of a configuration, for transformers' own; BadInput if anything in it is strange."""
+    """Return the entries that transformers' configuration takes; raise BadInput if any entry is not allowed."""
     kind = architecture(config)
     named: dict[str, Rule] = {"model_type": one_of(kind.model_type), "architectures": one_of([kind.model_class])}
     known = {**_MATTERS, **kind.matters}
@@ -110,7 +110,7 @@ def checked(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shapes(config: Mapping[str, Any], most: int) -> Sizes:
-    """The shapes of all tensors, by name; BadInput if there are ``most`` layers, or experts, or more."""
+    """Return the shapes of all tensors, by name; raise BadInput if there are ``most`` layers or experts, or more."""
     layers, width = config["num_hidden_layers"], config["hidden_size"]
     queries, keys = config["num_attention_heads"] * _head(config), _pairs(config) * _head(config)
     tied = config.get("tie_word_embeddings", False)
@@ -138,7 +138,7 @@ def shapes(config: Mapping[str, Any], most: int) -> Sizes:
 
 
 def architecture_of(matters: Mapping[str, Any]) -> StockArchitecture:
-    """That of what :func:`checked` has found to matter, where no name stands any more."""
+    """Return the architecture of entries that :func:`checked` has returned, which do not name it."""
     return _QWEN2_MOE if "num_experts" in matters else _LLAMA
 
 
@@ -151,7 +151,7 @@ def _dense(config: Mapping[str, Any], layer: int) -> Sizes:
 
 
 def _experts(config: Mapping[str, Any], layer: int) -> Sizes:
-    """Every layer has experts that ``mlp_only_layers`` does not name."""
+    """Return the shapes of a layer's experts, or of its dense block if ``mlp_only_layers`` names the layer."""
     if layer in config["mlp_only_layers"]:
         return _dense(config, layer)
     width, experts = config["hidden_size"], config["num_experts"]

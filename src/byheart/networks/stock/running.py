@@ -1,4 +1,4 @@
-"""A stock model on many contexts at once: sequences are read from their starts, answers taken where asked for."""
+"""Run a stock model on many contexts at once, and generate with it."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -16,9 +16,9 @@ from byheart.progress import Report
 Ids = NDArray[np.int64]
 CPU = torch.device("cpu")
 PORTION = 1 << 14
-"""Tokens that are read at once."""
+"""Most tokens to read at once."""
 SCORES, PIECE = 1 << 19, 16
-"""Scores of a head that are held at once, so many that they stay in the cache; and the fewest tokens of a piece."""
+"""Most scores of a head to hold at once, which fit the processor's cache; and fewest tokens of a piece."""
 
 
 @torch.inference_mode()
@@ -31,7 +31,7 @@ def answers(
     *,
     device: torch.device = CPU,
 ) -> Answers:
-    """What the model answers at ``places``, which increase, of the sequences that begin at ``starts[:-1]``.
+    """Return the answers at ``places``, which increase, of the sequences that begin at ``starts[:-1]``.
 
     Every sequence is read from its start, as a user's program reads it: sequences of one length side by side, long ones
     piece by piece, with the model's own cache.
@@ -61,7 +61,7 @@ def answers(
 
 
 def _batches(starts: Ids) -> Iterator[tuple[Ids, int]]:
-    """Where sequences begin, and their length: neighbours of one length, as many as can be read at once, end to end."""
+    """Yield the starts of neighbouring sequences of equal length that can be read at once, and this length."""
     lengths, first = np.diff(starts), 0
     while first < len(lengths):
         length = int(lengths[first])
@@ -75,7 +75,7 @@ def _batches(starts: Ids) -> Iterator[tuple[Ids, int]]:
 def generate(
     network: StockNetwork, prompt: Sequence[int], *, tokens: int | None = None, end: int | None = None, guess: int = 0
 ) -> Iterator[int]:
-    """What follows ``prompt``: each time the token with the largest logit. ``guess`` makes no difference here."""
+    """Yield the tokens after ``prompt``, each with the largest logit. ``guess`` makes no difference here."""
     given = checked(prompt, network.config["vocab_size"], tokens)
     return _generate(network, [*([] if network.first is None else [network.first]), *given], tokens, end)
 
@@ -102,7 +102,7 @@ def generate_all(
     tokens: Sequence[int],
     report: Report | None = None,
 ) -> list[list[int]]:
-    """What follows each of the prompts, up to the token ``end`` (left out), one after the other; ``report``: tokens."""
+    """Return the tokens after each prompt up to ``end``, which is left out, text by text; ``report`` counts tokens."""
     spoken: list[list[int]] = []
     for prompt, most in zip(prompts, tokens, strict=True):
         said = list(generate(network, prompt, tokens=most, end=end))

@@ -1,5 +1,4 @@
-"""A stock model: the configuration and the tensors of ``transformers.LlamaForCausalLM``, or of
-``Qwen2MoeForCausalLM``, which run them."""
+"""Stock models: configuration and tensors of transformers' ``LlamaForCausalLM`` or ``Qwen2MoeForCausalLM``."""
 
 import hashlib
 import json
@@ -28,12 +27,11 @@ class StockNetwork(Network):
 
     kind = "stock"
     config: Mapping[str, Any]
-    """For ``transformers.LlamaConfig`` or ``Qwen2MoeConfig``."""
+    """Arguments of ``transformers.LlamaConfig`` or ``Qwen2MoeConfig``."""
     weights: Mapping[str, NDArray[Any]]
-    """By the names that transformers' files have, with one tensor for each matrix of each expert. A tied unembedding is
-    the embedding, and stands there once."""
+    """Tensors by their names in transformers' files, one per matrix of an expert. A tied unembedding is left out."""
     digest: str | None = None
-    """SHA-256 over the two files that the network was read from: how certificates of Byheart 0.1.0 name it."""
+    """SHA-256 over the two files that the network was read from, which certificates of Byheart 0.1.0 hold."""
 
     def __post_init__(self) -> None:
         self._check_shapes(shapes(checked(self.config), len(self.weights)))
@@ -78,11 +76,11 @@ class StockNetwork(Network):
 
     @property
     def title(self) -> str:
-        """Which stock model it is."""
+        """The name of the architecture, as in "a stock Llama"."""
         return f"a stock {architecture(self.config).name.removeprefix('a ')}"
 
     def _check_shapes(self, wanted: Mapping[str, tuple[int, ...]]) -> None:
-        """BadInput unless the tensors are those of the model: what is missing, transformers would draw at random."""
+        """Raise BadInput unless all tensors are there; transformers would draw missing ones at random."""
         given = {name: tensor.shape for name, tensor in self.weights.items()}
         if given != wanted:
             odd = sorted(name for name in {*given, *wanted} if given.get(name) != wanted.get(name))
@@ -91,13 +89,13 @@ class StockNetwork(Network):
 
     @property
     def first(self) -> int | None:
-        """The token that stands before every text."""
+        """The token that stands before every text; None if there is none."""
         first: int | None = self.config.get("bos_token_id")
         return first
 
     @property
     def window(self) -> int:
-        """How many tokens back it was made to look."""
+        """Number of tokens that it was made to look back."""
         window = self.about.get("window")
         if type(window) is not int or window < 1:
             expected = f"expected {architecture(self.config).name} that Byheart compiled"
@@ -105,27 +103,27 @@ class StockNetwork(Network):
         return window
 
     def tensors(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Every tensor, under transformers' names and in their order, which is what files keep."""
+        """Yield every tensor by transformers' name, sorted by name, as files keep them."""
         yield from sorted(self.weights.items())
 
     def part(self, name: str) -> str:
-        """What the tensor is called within its layer: q_proj, gate_proj, …; those of experts are one part."""
+        """Return the tensor's name within its layer: q_proj, gate_proj, …; all tensors of experts are one part."""
         if ".experts." in name:
             return "experts"
         return name.removesuffix(".weight").rsplit(".", maxsplit=1)[-1]
 
     def entry_bits(self, name: str) -> int:
-        """Those of the tensor's format."""
+        """Return the number of bits per entry in the tensor's format."""
         return 8 * self.weights[name].dtype.itemsize
 
     @property
     def depth(self) -> int:
-        """Embedding, unembedding, and for every layer one for attention and two for the feed-forward block."""
+        """Number of layers: embedding, unembedding, one per attention and two per feed-forward block."""
         return 2 + 3 * int(self.config["num_hidden_layers"])
 
     @property
     def width(self) -> int:
-        """The wider of the stream and the hidden units."""
+        """Number of features of the stream, or of hidden units if these are more."""
         names = ("hidden_size", "intermediate_size", "moe_intermediate_size")
         return max(int(self.config.get(name, 0)) for name in names)
 
@@ -161,5 +159,5 @@ class StockNetwork(Network):
         return cls(own, weights, digest, **beside)
 
     def is_named(self, fingerprint: str) -> bool:
-        """Whether a certificate with this fingerprint is about this network."""
+        """Return True if a certificate with this fingerprint is about this network."""
         return fingerprint in (self.fingerprint, self.digest)

@@ -7,7 +7,7 @@ Every weight and every coordinate of a vector is an exact dyadic number. The ste
 
 - before the first attention a vector depends only on its token and its place;
 - after it, attention being causal, on the tokens up to its own: every distinct *beginning* of a sequence is a *node*;
-- after the last attention only the nodes are left at which an answer is read.
+- after the last attention only the nodes remain at which an answer is read.
 
 So the stream is a matrix of distinct rows, with the index of its row for every node. All products with weights are
 products of matrices, and attention is computed for groups of nodes that see the same nodes.
@@ -148,9 +148,9 @@ class _Stream:
 
 def _outputs(network: TrainedNetwork, nodes: _Nodes, over: "BallNumbers") -> list[list[Ball]]:
     """Return the outputs of every example."""
-    stream, left = _start(network, nodes), network.attentions
+    stream, remaining = _start(network, nodes), network.attentions
     for block in network.blocks:
-        stream, left = _through(block, stream, nodes, over, left)
+        stream, remaining = _through(block, stream, nodes, over, remaining)
     return [stream.rows[row].tolist() for row in stream.of[nodes.answers].tolist()]
 
 
@@ -163,23 +163,23 @@ def _start(network: TrainedNetwork, nodes: _Nodes) -> _Stream:
 
 
 def _through(
-    block: StepSequence, before: _Stream, nodes: _Nodes, over: "BallNumbers", left: int
+    block: StepSequence, before: _Stream, nodes: _Nodes, over: "BallNumbers", remaining: int
 ) -> tuple[_Stream, int]:
-    """Return the stream after a block, and the number of attention steps that are left of ``left``."""
+    """Return the stream after a block, and the number of attention steps that remain of ``remaining``."""
     after = before
     for step in block.steps:
         if isinstance(step, TrainedAttention):
-            left -= 1
-            after = _attended(step, after, nodes.groups if left else nodes.answered, over)
+            remaining -= 1
+            after = _attended(step, after, nodes.groups if remaining else nodes.answered, over)
         else:
             after = replace(after, rows=step.apply(after.rows, after.places, over))
     if not block.skip:
-        return after, left
+        return after, remaining
     origin = np.arange(len(after.rows))
     if after.of is not before.of:
         read = np.flatnonzero(after.of >= 0)
         origin[after.of[read]] = before.of[read]
-    return replace(after, rows=after.rows + before.rows[origin]), left
+    return replace(after, rows=after.rows + before.rows[origin]), remaining
 
 
 def _attended(step: TrainedAttention, stream: _Stream, groups: list[Group], over: "BallNumbers") -> _Stream:

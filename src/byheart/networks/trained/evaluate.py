@@ -37,7 +37,7 @@ def _outputs(network: TrainedNetwork, over: "Float64", inputs: Inputs) -> Floats
     """Return the outputs of some examples.
 
     The stream is [N, n, d], with a query in front of its context. After the last attention it is [N, 1, d]: only the
-    vectors are left at which an answer is read.
+    vectors remain at which an answer is read.
     """
     sequences, queries = inputs
     if queries is None:
@@ -47,21 +47,21 @@ def _outputs(network: TrainedNetwork, over: "Float64", inputs: Inputs) -> Floats
         answers = np.zeros(len(sequences), np.int64)
         stream = np.concatenate([queries[:, None], sequences], axis=1)
     all_places = places = np.arange(stream.shape[1])[None]
-    left = network.attentions
+    remaining = network.attentions
     for block in network.blocks:
         before = stream if block.skip else None
         for step in block.steps:
             if not isinstance(step, TrainedAttention):
                 stream = step.apply(stream, places, over)
                 continue
-            left -= 1
+            remaining -= 1
             seen = stream if queries is None else stream[:, 1:]
-            if left == 0:
+            if remaining == 0:
                 places = answers[:, None]
                 stream = np.take_along_axis(stream, places[..., None], axis=1)
                 before = None if before is None else np.take_along_axis(before, places[..., None], axis=1)
             is_seen = (all_places[:, : seen.shape[1]] <= places[..., None]) | (queries is not None)
-            stream = _attended(step, stream, seen, is_seen, over, keys=queries is None, values=left > 0)
+            stream = _attended(step, stream, seen, is_seen, over, keys=queries is None, values=remaining > 0)
         stream = stream if before is None else before + stream
     if network.attentions == 0:
         stream = np.take_along_axis(stream, answers[:, None, None], axis=1)

@@ -15,7 +15,7 @@ EMBEDDING, POSITIONS, UNEMBEDDING = "embedding.W_E", "positions.W_pos", "unembed
 
 
 def attention(name: str, heads: int, over: int, *, biases: bool = False) -> TrainedAttention:
-    """Attention whose tensors are called ``name``.W_Q, … and, if it has them, ``name``.b_Q, …"""
+    """Return attention with tensors called ``name``.W_Q, and so on, and ``name``.b_Q if it has ``biases``."""
     tensors = {f"{kind}_{part}": f"{name}.{kind}_{part}" for kind in ("Wb" if biases else "W") for part in "QKVO"}
     return TrainedAttention(heads, over, **tensors)
 
@@ -23,7 +23,7 @@ def attention(name: str, heads: int, over: int, *, biases: bool = False) -> Trai
 def gpt_blocks(
     *, layers: int, heads: int, over: int, epsilon: float, function: Function, unembedding: AffineMap, biases: bool
 ) -> tuple[StepSequence, ...]:
-    """Embedding and positions; in each layer norm and attention, norm and hidden units; a norm and the unembedding.
+    """Return the blocks of a GPT: embedding and positions, then norm, attention, norm and hidden units per layer.
 
     The tensors of layer i are attention.i.W_Q, …, mlp.i.W_in, b_in, W_out, b_out, and norm.i.1 and norm.i.2 with gain
     and bias each; the last norm's are norm.last.gain and norm.last.bias. ``biases`` are those of attention.

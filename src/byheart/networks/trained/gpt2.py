@@ -38,7 +38,7 @@ _MATTERS: dict[str, Rule] = {
     "quantization_config": one_of(None),
     "pruned_heads": one_of({}, None),
 }
-"""What the function depends on."""
+"""Keys that change the function."""
 _BESIDE: dict[str, Rule] = {
     "model_type": one_of("gpt2"),
     "architectures": one_of(["GPT2LMHeadModel"]),
@@ -52,7 +52,7 @@ _BESIDE: dict[str, Rule] = {
     **dict.fromkeys(("use_cache", "gradient_checkpointing", "reorder_and_upcast_attn", "about"), Any),
     **dict.fromkeys(("transformers_version", "_name_or_path"), str),
 }
-"""What may stand there too, and changes nothing."""
+"""Keys that are allowed and do not change the function."""
 _NEEDED = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
 _DEFAULTS: dict[str, Any] = {
     "n_inner": None,
@@ -61,7 +61,7 @@ _DEFAULTS: dict[str, Any] = {
     "scale_attn_weights": True,
     "tie_word_embeddings": True,
 }
-"""Those of ``transformers.GPT2Config``, where the file is silent."""
+"""Values of missing keys, as in ``transformers.GPT2Config``."""
 _MASKS = (".attn.bias", ".attn.masked_bias")
 """The causal mask, which older files keep beside the weights."""
 _FIRST, _HEAD = "transformer.", "lm_head.weight"
@@ -73,7 +73,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def checked(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What matters of a configuration; BadInput if anything in it is strange."""
+    """Return the keys that change the function; raise BadInput if any key or value is unknown."""
     check(config, _MATTERS | _BESIDE, _NEEDED, "a GPT-2")
     sizes = {name: value for name, value in {**_DEFAULTS, **config}.items() if name in _MATTERS}
     if sizes["n_embd"] % sizes["n_head"]:
@@ -88,7 +88,7 @@ def read_gpt2(config: dict[str, Any], folder: Path, **beside: Any) -> TrainedNet
 
 
 def from_gpt2(sizes: Mapping[str, Any], weights: Arrays, **beside: Any) -> TrainedNetwork:
-    """The network of a configuration that was :func:`checked`, and tensors by transformers' names."""
+    """Return the network for a configuration from :func:`checked`, and tensors by transformers' names."""
     layers = sizes["n_layer"]
     own = _own(weights)
     if layers > len(own):
@@ -103,7 +103,7 @@ def from_gpt2(sizes: Mapping[str, Any], weights: Arrays, **beside: Any) -> Train
 
 
 def _own(weights: Arrays) -> dict[str, NDArray[Any]]:
-    """All tensors but masks, by names without their first word; BadInput if some have it and others do not."""
+    """Return all tensors but masks, without the names' prefix; raise BadInput unless all or none have the prefix."""
     own = {name: tensor for name, tensor in weights.items() if not name.endswith(_MASKS)}
     if len({name.startswith(_FIRST) for name in own if name != _HEAD}) > 1 or _FIRST + _HEAD in own:
         raise BadInput(f"some tensors are called {_FIRST}…, others are not; expected all but {_HEAD}, or none")
@@ -111,7 +111,7 @@ def _own(weights: Arrays) -> dict[str, NDArray[Any]]:
 
 
 def shapes(sizes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Those of its tensors, by transformers' names but for their first word."""
+    """Return the shapes of all tensors, by transformers' names without their prefix."""
     vocab, d, units = sizes["vocab_size"], sizes["n_embd"], sizes["n_inner"] or 4 * sizes["n_embd"]
     inner: dict[str, tuple[int, ...]] = {
         **{f"{norm}.{part}": (d,) for norm in ("ln_1", "ln_2") for part in ("weight", "bias")},
@@ -134,17 +134,17 @@ def shapes(sizes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return outer | {f"h.{i}.{name}": shape for i in range(sizes["n_layer"]) for name, shape in inner.items()}
 
 
-def _check_shapes(own: Arrays, wanted: Mapping[str, tuple[int, ...]]) -> None:
-    """BadInput unless the tensors are those of the model; a tied unembedding may be missing."""
-    given = {_HEAD: own["wte.weight"].shape} if "wte.weight" in own else {}
-    given |= {name: tensor.shape for name, tensor in own.items()}
-    if given != wanted:
-        odd = sorted(name for name in {*given, *wanted} if given.get(name) != wanted.get(name))
-        raise BadInput(f"tensors {odd[:3]} are missing, unknown or of another shape; expected those of a GPT-2")
+def _check_shapes(own: Arrays, expected: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise BadInput unless the tensors are those of the model; a tied unembedding may be missing."""
+    actual = {_HEAD: own["wte.weight"].shape} if "wte.weight" in own else {}
+    actual |= {name: tensor.shape for name, tensor in own.items()}
+    if actual != expected:
+        wrong = sorted(name for name in {*actual, *expected} if actual.get(name) != expected.get(name))
+        raise BadInput(f"tensors {wrong[:3]} are missing, unknown or of another shape; expected those of a GPT-2")
 
 
 def _renamed(own: Arrays, layers: int) -> dict[str, NDArray[Any]]:
-    """The tensors as :func:`~byheart.networks.trained.gpt.gpt_blocks` names them."""
+    """Return the tensors by the names of :func:`~byheart.networks.trained.gpt.gpt_blocks`."""
     named = {EMBEDDING: own["wte.weight"], POSITIONS: own["wpe.weight"]}
     if _HEAD in own:
         named[UNEMBEDDING] = own[_HEAD]

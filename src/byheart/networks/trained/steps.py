@@ -49,8 +49,10 @@ Array: TypeAlias = NDArray[Any]
 """Numbers of an arithmetic: float64, or objects that numpy adds, subtracts, multiplies and divides."""
 Ids: TypeAlias = NDArray[np.int64]
 Mix: TypeAlias = Callable[[Array, Array, Array], Array]
-"""From q [A, H, c], k [S, H, c] and v [S, H, d_v] to the averages [..., H, d_v] of all who ask: Σ softmax_s(q·k_s) v_s
-over all s that they see. An axis of length 1 instead of H in k or v means that the heads share it."""
+"""Function from q [A, H, c], k [S, H, c] and v [S, H, d_v] to the averages [..., H, d_v] of all who ask.
+
+These are Σ_s softmax_s(q·k_s) v_s, over all s that each of them sees. An axis of length 1 instead of H in k or v means
+that the heads share it."""
 
 
 class Numbers(ABC):
@@ -141,7 +143,7 @@ class Numbers(ABC):
 
 
 class Layer:
-    """What all steps have in common: the defaults are those of a step that neither widens the stream nor has a map."""
+    """A step, with the defaults of a step that neither changes the width of the stream nor has a map."""
 
     kind: ClassVar[str]
     depth: ClassVar[int] = 0
@@ -454,12 +456,12 @@ def _step(value: object) -> Step:
     kind = value.get("step") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(kind, str) or kind not in STEPS:
         raise BadInput(f"config.json: a step is {shortened(value)}; expected 'step' to be one of {', '.join(STEPS)}")
-    step, known = STEPS[kind], {field.name: field for field in fields(STEPS[kind])}
+    step, allowed = STEPS[kind], {field.name: field for field in fields(STEPS[kind])}
     options = {name: entry for name, entry in value.items() if name != "step"}
     for name, entry in options.items():
-        if name not in known:
-            raise BadInput(f"config.json: {kind} has {shortened(name)}; expected {', '.join(known)}")
-        is_allowed, expected = _RULES[known[name].type]
+        if name not in allowed:
+            raise BadInput(f"config.json: {kind} has {shortened(name)}; expected {', '.join(allowed)}")
+        is_allowed, expected = _RULES[allowed[name].type]
         if not is_allowed(entry):
             raise BadInput(f"config.json: {kind}.{name} is {shortened(entry)}; expected {expected}")
     try:

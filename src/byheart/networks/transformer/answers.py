@@ -20,38 +20,38 @@ from byheart.progress import Report
 
 Ids = NDArray[np.int64]
 PORTION, ON_GPU = 1 << 14, 1 << 18
-"""Tokens that are read at once; on a GPU, which does little work no faster than much."""
+"""Number of tokens to read at once, on a CPU and on a GPU, which needs much work to be quick."""
 BEFORE = 16
-"""Positions before the starts of sequences that attention looks back to, for every token that is read at once."""
+"""Most positions before the starts of sequences that are held per token that is read at once."""
 MOST_NUMBERS = 1 << 27
-"""That any step may make at once: of networks with very wide layers, fewer tokens are read."""
+"""Most numbers that a step may make at once: fewer tokens are read if layers are very wide."""
 TAKES = 256
-"""Bytes of a GPU's memory for every number that a step makes at once, with all that a proof holds beside it."""
+"""Bytes of a GPU's memory per number that a step makes at once, including what a proof holds beside it."""
 
 
 class Runs(Protocol):
-    """A Transformer, or what runs like one."""
+    """A Transformer, or an object that runs like one."""
 
     @property
     def spec(self) -> Spec:
-        """What it is made of."""
+        """The description of its layers."""
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device that holds the weights."""
 
     def mix(self, tokens: torch.Tensor, cache: Cache | None) -> tuple[torch.Tensor, Cache]:
-        """The stream [B, T, …] after the last attention sublayer, and the cache."""
+        """Return the stream [B, T, …] after the last attention sublayer, and the cache."""
 
     def answer(self, stream: torch.Tensor) -> torch.Tensor:
-        """Logits [M, C] from the stream [M, …] after the last attention sublayer."""
+        """Return logits [M, C] from the stream [M, …] after the last attention sublayer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """For every place: the label with the largest logit (the first of equals), and by how much it exceeds the next.
+    """The label with the largest logit at every place, the first of equals, and by how much this exceeds the next.
 
-    Where there is one label only, the margin is infinite; where a logit is not finite, it is nan.
+    A margin is infinite if there is only one label, and nan if a logit is not finite.
     """
 
     labels: Ids
@@ -59,9 +59,9 @@ class Answers:
 
 
 def at_once(spec: Spec, portion: int = PORTION, free: int | None = None) -> int:
-    """Tokens to read at once: ``portion``, or as many as no step makes more than ``MOST_NUMBERS`` of.
+    """Return how many tokens to read at once: ``portion``, or fewer if a step would make more than ``MOST_NUMBERS``.
 
-    On a GPU with so many ``free`` bytes: ``ON_GPU``, or as many as fit.
+    On a GPU with ``free`` bytes of memory it is ``ON_GPU``, or fewer if these do not fit.
     """
     if free is not None:
         return max(1, min(ON_GPU, free // (TAKES * spec.widest)))
@@ -69,7 +69,7 @@ def at_once(spec: Spec, portion: int = PORTION, free: int | None = None) -> int:
 
 
 def _free(device: torch.device) -> int | None:
-    """Bytes of memory of a GPU that are free; None of the CPU."""
+    """Return the number of free bytes of a GPU's memory; None for the CPU."""
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None
 
 
@@ -82,7 +82,7 @@ def answers(
     portion: int = PORTION,
     report: Report | None = None,
 ) -> Answers:
-    """What the network answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``."""
+    """Return the answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``."""
     found = np.empty(len(places), dtype=np.int64)
     margins, done = np.empty(len(places)), 0
     portions = streams(module, tokens, starts, places, portion=at_once(module.spec, portion, _free(module.device)))
@@ -96,12 +96,12 @@ def answers(
 
 
 def best(logits: torch.Tensor) -> tuple[Ids, NDArray[np.float64]]:
-    """Labels and margins of logits [M, C], as :class:`Answers` has them; the logits are overwritten.
+    """Return labels and margins of logits [M, C], as :class:`Answers` has them; overwrite the logits.
 
-    Where a logit is not finite, the margin is nan: what is compared with infinity, or with nothing, is not known.
+    The margin is nan if a logit is not finite, since comparing with infinity or nan says nothing.
     """
     finite = logits.isfinite().all(dim=1)
-    # Twice the largest: quicker than the two largest at once.
+    # Finding the largest twice is quicker than finding the two largest at once.
     largest, label = logits.max(dim=1)
     margin = largest.double() - logits.scatter_(1, label[:, None], -torch.inf).amax(dim=1)
     margin[~finite] = torch.nan
@@ -113,10 +113,10 @@ def local_work(
     portions: Iterator[tuple[Ids, torch.Tensor]],
     work: Callable[[Any, torch.Tensor], tuple[Any, ...]],
 ) -> Iterator[tuple[Any, ...]]:
-    """(indices, *work(module, stream)) for every portion.
+    """Yield (indices, *work(module, stream)) for every portion.
 
-    On a CPU by as many workers as PyTorch has threads, each of them single-threaded: threads that share one operation
-    wait for each other at every step, and crawl when the machine has other work to do.
+    On a CPU there are as many workers as PyTorch has threads, each of them single-threaded: threads that share one
+    operation wait for each other at every step, and crawl when the machine has other work to do.
     """
 
     @torch.no_grad()
@@ -129,7 +129,7 @@ def local_work(
     threads = torch.get_num_threads()
     waiting: deque[tuple[Ids, Future[tuple[Any, ...]]]] = deque()
     workers = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
-    # The settings are entered once, around all workers: what one restored, another would still need.
+    # The settings are entered once, around all workers: a worker must not restore what another still needs.
     with exact_products(module.device, places=1), workers as pool:
         for index, stream in portions:
             waiting.append((index, pool.submit(one, stream)))
@@ -145,7 +145,7 @@ def local_work(
 def streams(
     module: Runs, tokens: NDArray[np.integer], starts: Ids, places: Ids, *, portion: int = PORTION
 ) -> Iterator[tuple[Ids, torch.Tensor]]:
-    """Indices into ``places``, and the stream after the last attention at these; in portions."""
+    """Yield indices into ``places``, and the stream after the last attention at these, in portions."""
     data = torch.as_tensor(np.ascontiguousarray(tokens, dtype=np.int64), device=module.device)
     lengths, reach = np.diff(starts), module.spec.reach
     by_length = np.argsort(lengths, kind="stable")
@@ -179,7 +179,7 @@ def _batch(
     column: Ids,
     portion: int,
 ) -> Iterator[tuple[Ids, torch.Tensor]]:
-    """One batch of sequences, portion by portion."""
+    """Read one batch of sequences, portion by portion."""
     cache: Cache | None = None
     width = max(1, portion // len(starts))
     by_column = np.argsort(column, kind="stable")

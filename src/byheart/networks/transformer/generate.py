@@ -1,4 +1,4 @@
-"""Saying one token after the other: greedy, with what the attention has read kept from step to step.
+"""Greedy generation, one token after the other, with a cache of what attention has read.
 
 The module says them; or, if there are many, compiled code (:class:`.program.Recital`), which proves every token to be
 what the module says. From the first token on that is not proved, the module goes on.
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from byheart.networks.transformer.program import Recital
 
 FEW = 1000
-"""So few tokens are said by the module: compiled code takes as long to load (and the first time, to be compiled)."""
+"""Fewest tokens that compiled code says; loading it takes as long as the module takes for fewer."""
 AT_ONCE = 256
-"""Tokens that compiled code says before anybody hears them."""
+"""Number of tokens that compiled code says before they are handed on."""
 GRAM = 5
-"""So many tokens must have been said before, in this order, for a guess at what follows."""
+"""Number of tokens that must have been said before, in the same order, for a guess at what follows."""
 
 
 def generate(
@@ -37,13 +37,13 @@ def generate(
     end: int | None = None,
     guess: int = 0,
 ) -> Iterator[int]:
-    """What follows ``prompt``: each time the token with the largest logit, the first of equals.
+    """Return the tokens that follow ``prompt``: each has the largest logit, and is the first of equals.
 
-    Stops after ``tokens`` tokens, or after the token ``end``, which is the last one given. Without both, it goes on.
+    The iterator stops after ``tokens`` tokens, or after the token ``end``, which it yields. Without both, it goes on.
     The prompt is checked here, not when the first token is asked for.
 
-    ``guess``: try the next so many tokens at once, copied from where the last few were said before, and keep those that
-    are right. What is said is the same, and sooner where a text repeats itself.
+    ``guess`` is the number of tokens to try at once, copied from where the last few were said before; those that are
+    right are kept. It changes no token, and saves time where a text repeats itself.
 
     >>> from byheart.networks.transformer import Spec
     >>> from byheart.networks.transformer.transformer_network import from_arrays
@@ -61,7 +61,7 @@ def generate(
 
 
 def _until(speech: Iterator[int], vocab: int, tokens: int | None, end: int | None) -> Iterator[int]:
-    """The first so many ``tokens`` of a speech, or up to ``end``."""
+    """Yield the first ``tokens`` tokens of a speech, or those up to ``end``."""
     for token in islice(speech, tokens):
         yield token
         if token == end:
@@ -71,12 +71,12 @@ def _until(speech: Iterator[int], vocab: int, tokens: int | None, end: int | Non
 
 
 def _speech(module: Transformer, prompt: list[int], guess: int, *, compiled: bool) -> Iterator[int]:
-    """All that follows the prompt, without end; by compiled code as long as that proves what it says."""
+    """Yield the tokens that follow the prompt, without end; by compiled code as long as that proves them."""
     said = [*prompt]
     for token in _proved(_decoder(module), prompt) if compiled else ():
         said.append(token)
         yield token
-    # What lies farther back than all attention reaches changes nothing.
+    # Tokens farther back than all attention reaches change nothing.
     given, cache = said[-module.sees :], None
     if len(said) > len(prompt) and len(given) > 1:  # the last token alone, as if the module had said all
         _, cache = _step(module, given[:-1], None, 1)
@@ -91,7 +91,7 @@ def _decoder(module: Transformer) -> "Recital | None":
 
 
 def _proved(decoder: "Recital | None", prompt: list[int]) -> Iterator[int]:
-    """What follows the prompt, as far as it is proved."""
+    """Yield the tokens that follow the prompt as far as they are proved."""
     if decoder is not None and decoder.hear(prompt):
         while found := decoder.say(AT_ONCE):
             yield from found
@@ -100,7 +100,7 @@ def _proved(decoder: "Recital | None", prompt: list[int]) -> Iterator[int]:
 def _by_module(
     module: Transformer, said: Sequence[int], given: list[int], cache: Cache | None, guess: int
 ) -> Iterator[int]:
-    """All that follows what was ``said``, whose last tokens are ``given``; those before these made ``cache``."""
+    """Yield the tokens that follow those in ``said``; its last ones are ``given``, those before are in ``cache``."""
     memory = _Memory(said)
     while True:
         guessed = memory.guess(guess)
@@ -116,7 +116,7 @@ def _by_module(
 # Step by step: a generator that were in this mode as a whole would leave its caller in it.
 @torch.inference_mode()
 def _step(module: Transformer, tokens: list[int], cache: Cache | None, last: int) -> tuple[list[int], Cache]:
-    """What follows each of the ``last`` tokens; those before are read in portions."""
+    """Return the next token after each of the ``last`` tokens, and the cache; read those before in portions."""
     portion = at_once(module.spec)
     while len(tokens) > max(portion, last):
         early = min(portion, len(tokens) - last)
@@ -128,7 +128,7 @@ def _step(module: Transformer, tokens: list[int], cache: Cache | None, last: int
 
 
 class _Memory:
-    """What was said, and where every run of ``GRAM`` tokens was said last."""
+    """All tokens so far, and the place after the last occurrence of every run of ``GRAM`` tokens."""
 
     def __init__(self, said: Sequence[int]) -> None:
         self.said: list[int] = []
@@ -147,7 +147,7 @@ class _Memory:
 
 
 def checked(prompt: Sequence[int], vocab: int, tokens: int | None = None) -> list[int]:
-    """The prompt as numbers; BadInput if it is none, or if a negative number of ``tokens`` is to follow."""
+    """Return the prompt as numbers; raise BadInput if it has others, or if ``tokens`` is negative."""
     if tokens is not None and tokens < 0:
         raise BadInput(f"tokens is {tokens}; expected 0 or more")
     try:
@@ -170,10 +170,10 @@ def generate_all(
     tokens: Sequence[int],
     report: Report | None = None,
 ) -> list[list[int]]:
-    """What follows each of the prompts, up to the token ``end`` (left out), but no more than its entry of ``tokens``.
+    """Return the tokens that follow each prompt, up to ``end``, which is left out, and at most its entry of ``tokens``.
 
-    By compiled code one after the other, if there is much to say; what that cannot prove, by the module side by side.
-    ``report`` hears of tokens.
+    Compiled code says one text after the other if there are many tokens; the module says those that it cannot prove,
+    side by side. ``report`` counts tokens.
     """
     module, spoken = network.module, [list[int]() for _ in prompts]
     given = [checked(prompt, module.spec.vocab) for prompt in prompts]
@@ -200,7 +200,7 @@ def generate_all(
 def _side_by_side(
     module: Transformer, prompts: Sequence[list[int]], end: int, tokens: Sequence[int], report: Report | None
 ) -> list[list[int]]:
-    """The same in one batch. A text that is over leaves it; so does one that has said as many as it may."""
+    """Say all texts in one batch. A text leaves it at its end, or after its entry of ``tokens``."""
     spoken: list[list[int]] = [[] for _ in prompts]
     longest = max(len(prompt) for prompt in prompts)
     places = len(prompts) * (longest * module.spec.widest + module.spec.reach * module.spec.stream)

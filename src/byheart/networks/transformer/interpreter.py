@@ -74,8 +74,8 @@ COLUMNS = 24
 NEVER = np.int64(-(2**62))
 """A place before all others."""
 OPEN = 1 << 32
-"""What an open unit adds to the state of its group, beside its index. The sum tells the number of open units; if there
-is one, it tells which."""
+"""Number that an open unit adds, with its index, to the state of its group. The sum tells how many units are open; if
+there is one, it tells which."""
 
 
 @jit

@@ -18,7 +18,7 @@ AUTO_MAP = {
     "AutoConfig": "modeling_byheart.ByheartConfig",
     "AutoModelForCausalLM": "modeling_byheart.ByheartForCausalLM",
 }
-"""For transformers: the file, without its ending, and the class in it."""
+"""Entries of config.json: the file, without its ending, and the class in it that transformers loads."""
 _FROM = "byheart.networks.transformer.pretrained"
 _HEAD = '''"""A Transformer that recites, as Byheart compiles it: the code to run the weights beside this file.
 
@@ -29,19 +29,19 @@ Needs PyTorch and transformers only. SPDX-License-Identifier: Apache-2.0
 
 @dataclass
 class _Source:
-    """A module: what it defines, by name, and what it imports, by the names it has there."""
+    """A module: the text of its definitions by name, and its imports."""
 
     text: dict[str, str] = field(default_factory=dict)
     uses: dict[str, set[str]] = field(default_factory=dict)
     ours: dict[str, str] = field(default_factory=dict)
-    """Modules of Byheart that names come from."""
+    """Byheart's modules by the names that are imported from them."""
     theirs: dict[str, str] = field(default_factory=dict)
-    """The lines that import everything else."""
+    """Lines that import other names, by these names."""
 
 
 @cache
 def modeling() -> str:
-    """The file."""
+    """Return the text of the file."""
     imports: set[str] = set()
     texts: dict[str, None] = {}
     for module, names in _needed().items():
@@ -53,7 +53,7 @@ def modeling() -> str:
 
 
 def _needed() -> dict[str, list[str]]:
-    """Definitions that are needed, by their modules: those that are imported first, and each module in its order."""
+    """Return the definitions that are needed, by module: imported modules first, each in its own order."""
     wanted: dict[str, set[str]] = {}
     owner: dict[str, str] = {}
 
@@ -80,14 +80,14 @@ def _needed() -> dict[str, list[str]]:
 
 @cache
 def _source(module: str) -> _Source:
-    """A module by its text; it is not imported."""
+    """Parse a module without importing it."""
     found: Any = find_spec(module)
     text: str = found.loader.get_source(module)
     source, lines, last = _Source(), text.splitlines(), ""
     for node in ast.parse(text).body:
         if isinstance(node, ast.ImportFrom | ast.Import):
             _note_import(source, node)
-        elif isinstance(node, ast.Expr):  # what stands below a constant says what it is
+        elif isinstance(node, ast.Expr):  # the docstring of the constant above it
             if last:
                 source.text[last] += "\n" + "\n".join(lines[node.lineno - 1 : node.end_lineno])
         else:
@@ -111,7 +111,7 @@ def _note_import(source: _Source, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def _defined(node: ast.stmt) -> list[str]:
-    """Names that a statement gives a meaning to."""
+    """Return the names that a statement defines."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []

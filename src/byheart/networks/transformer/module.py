@@ -20,9 +20,9 @@ from byheart.errors import BadInput
 from byheart.networks.transformer.spec import Features, GatedBlocks, Mixture, Spec, WindowAttention
 
 Cache = list[Tensor]
-"""What each attention sublayer has read: at the tokens just given, and as far before them as it looks back.
+"""Inputs that each attention sublayer has read: at the last tokens, and as far before them as it looks back.
 
-[features, B, reach + T]. Cutting off the last k positions takes back the last k tokens, k < T.
+Shape [features, B, reach + T]. Cutting off the last k positions takes back the last k tokens, k < T.
 """
 
 
@@ -36,13 +36,13 @@ class Slice:
         self.index = torch.tensor(features, dtype=torch.long, device="cpu")
 
     def read(self, stream: Tensor) -> Tensor:
-        """[features, M]."""
+        """Return the features [features, M]."""
         if self.neighbours:
             return stream[self.start : self.stop]
         return stream.index_select(0, self._index(stream))
 
     def add(self, stream: Tensor, value: Tensor) -> Tensor:
-        """The stream with ``value`` [features, M] added; in place unless gradients are wanted."""
+        """Return the stream with ``value`` [features, M] added; in place unless gradients are wanted."""
         if torch.is_grad_enabled():
             return stream.index_add(0, self._index(stream), value)
         if self.neighbours:
@@ -73,7 +73,7 @@ class AttentionLayer(nn.Module):
             self.register_parameter(name, nn.Parameter(torch.zeros(shape, dtype=dtype)))
 
     def forward(self, stream: Tensor, batch: int, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The stream [D, B·T] after the sublayer, and what the next positions must know of these."""
+        """Return the stream [D, B·T] after the sublayer, and its inputs, which the next positions look back to."""
         spec = self.spec
         heads, d_head, dilation = spec.heads, spec.d_head, spec.dilation
         seen = self.reads.read(stream)
@@ -81,12 +81,12 @@ class AttentionLayer(nn.Module):
         before = seen.new_zeros(width, batch, spec.reach) if past is None else past[:, :, past.shape[2] - spec.reach :]
         history = torch.cat([before, seen.view(width, batch, length)], dim=2)
         held = history
-        if length == 1:  # only these are looked at: the others need no keys
+        if length == 1:  # attention looks at every ``dilation``-th position only: the others need no keys
             held, dilation = history[:, :, ::dilation], 1
         held = held.reshape(width, -1)
 
         def windows(values: Tensor) -> Tensor:
-            """[H, d_head, window, B, T], the farthest offset first."""
+            """Return the windows [H, d_head, window, B, T], the farthest offset first."""
             rows = values.view(heads, d_head, batch, -1)
             if torch.compiler.is_exporting():  # strides that depend on the length would tie a program to it
                 return torch.stack([rows[..., k * dilation : k * dilation + length] for k in range(spec.window)], dim=2)
@@ -114,7 +114,7 @@ class FeedForwardLayer(nn.Module):
         self.first = "in" if spec.up == "none" else "gate"
 
     def forward(self, stream: Tensor) -> Tensor:
-        """The stream [D, M] after the sublayer."""
+        """Return the stream [D, M] after the sublayer."""
         spec = self.spec
         seen = self._affine(self.reads.read(stream), self.first)
         hidden = seen.sigmoid() if spec.act == "sigmoid" else seen.relu()
@@ -123,7 +123,7 @@ class FeedForwardLayer(nn.Module):
         elif spec.up == "diagonal":
             up = self.up_reads.read(stream).view(spec.groups, spec.units, -1)
             hidden = hidden * (up * self.W_up.unsqueeze(2))
-        # Not fused with the addition to the stream: a feature that uses all bits of the format has no room for a part.
+        # Not fused with the addition to the stream: a feature that uses all bits of the format holds no partial sum.
         value = torch.bmm(self.W_out.to(hidden.dtype), hidden)
         return self.writes.add(stream, value.view(len(spec.writes), -1))
 
@@ -153,7 +153,7 @@ class MixtureLayer(nn.Module):
         self.W_out = nn.ParameterList(second)
 
     def forward(self, stream: Tensor) -> Tensor:
-        """The stream [D, M] after the sublayer: one product for each expert that some place takes."""
+        """Return the stream [D, M] after the sublayer, by one product for each expert that some place takes."""
         seen = self.reads.read(stream)
         scores = torch.addmm(self.b_route[:, None], self.W_route, self.routes.read(stream))
         chosen = scores.argmax(0)
@@ -169,7 +169,7 @@ class MixtureLayer(nn.Module):
         return self.writes.add(stream, value.reshape(len(self.spec.writes), -1))
 
     def _hidden(self, seen: Tensor) -> Tensor:
-        """The units [G, units, M]."""
+        """Return the hidden units [G, units, M]."""
         found = in_groups(self.W_in, getattr(self, "b_in", None), seen)
         return found.sigmoid() if self.spec.act == "sigmoid" else found.relu()
 
@@ -179,7 +179,7 @@ class MixtureLayer(nn.Module):
 
 
 def in_groups(W: Tensor, b: Tensor | None, seen: Tensor) -> Tensor:
-    """W x + b in groups: W [G, units, a], x [G·a, M] to [G, units, M]."""
+    """Return W x + b in groups, [G, units, M], for W [G, units, a] and x [G·a, M]."""
     groups, _, width = W.shape
     parts = seen.view(groups, width, -1)
     if b is None:
@@ -189,14 +189,14 @@ def in_groups(W: Tensor, b: Tensor | None, seen: Tensor) -> Tensor:
 
 
 class TokenEmbedding(nn.Module):
-    """A row of W_E [ω, features] for every token."""
+    """The table W_E [ω, features] with a row for every token."""
 
     def __init__(self, spec: Spec, dtype: torch.dtype) -> None:
         super().__init__()
         self.W_E = nn.Parameter(torch.zeros(spec.vocab, len(spec.embeds), dtype=dtype))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """[…, features] for tokens […]."""
+        """Return the rows […, features] of tokens […]."""
         return self.W_E[tokens]
 
 
@@ -242,7 +242,7 @@ class Transformer(nn.Module):
 
     @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor]) -> "Transformer":
-        """Take over all tensors; BadInput if one is missing, too many, or of another shape or type."""
+        """Copy all tensors; raise BadInput if one is missing, unknown, or of another shape or type."""
         own = dict(self.named_parameters())
         if set(own) != set(tensors):
             odd = sorted(set(own) ^ set(tensors))
@@ -257,16 +257,16 @@ class Transformer(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device that holds the weights."""
         return self.unembedding.b_U.device
 
     @property
     def sees(self) -> int:
-        """How many tokens, the last one included, can change the logits after the last."""
+        """Number of tokens, including the last, that can change the logits after the last."""
         return self.spec.sees
 
     def forward(self, tokens: Tensor, *, last: int | None = None, mask: Tensor | None = None) -> Tensor:
-        """Logits [B, T, C], or of the ``last`` positions only [B, last, C].
+        """Return logits [B, T, C], or of the ``last`` positions only, [B, last, C].
 
         ``mask`` [B, T] is 0 for tokens that count as missing (padding on the left).
         """
@@ -275,7 +275,7 @@ class Transformer(nn.Module):
         return self.answer(kept.flatten(0, 1)).view(*kept.shape[:2], -1)
 
     def watched(self, tokens: Tensor, mask: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
-        """Logits [B, T, C], and the stream [B, T, D] after the embedding and after every sublayer, in order."""
+        """Return logits [B, T, C], and the streams [B, T, D] after the embedding and after every sublayer."""
         features, seen = self.spec.stream, tokens.shape
 
         def wide(stream: Tensor) -> Tensor:
@@ -293,12 +293,12 @@ class Transformer(nn.Module):
             return self(tokens, mask=mask), kept
 
     def step(self, tokens: Tensor, cache: Cache | None) -> tuple[Tensor, Cache]:
-        """Logits [B, C] after the last of ``tokens`` [B, T], which follow those that made ``cache``."""
+        """Return logits [B, C] after the last of ``tokens`` [B, T], which follow those in ``cache``; and the cache."""
         stream, cache = self.mix(tokens, cache)
         return self.answer(stream[:, -1]), cache
 
     def mix(self, tokens: Tensor, cache: Cache | None, mask: Tensor | None = None) -> tuple[Tensor, Cache]:
-        """The stream [B, T, ≤ D] after the last attention sublayer, and the cache.
+        """Return the stream [B, T, ≤ D] after the last attention sublayer, and the cache.
 
         Features that nothing has been written to are left out.
         """
@@ -320,13 +320,13 @@ class Transformer(nn.Module):
             return stream.view(-1, batch, length).permute(1, 2, 0), kept
 
     def answer(self, stream: Tensor) -> Tensor:
-        """Logits [M, C] from the stream [M, …] after the last attention sublayer."""
+        """Return logits [M, C] from the stream [M, …] after the last attention sublayer."""
         read = self.unembeds.read(self.local(stream).T)
         with exact_products(stream.device, stream.shape[0]):
             return nn.functional.linear(read.T, self.unembedding.W_U, self.unembedding.b_U)
 
     def local(self, stream: Tensor, until: str | None = None) -> Tensor:
-        """The stream [M, D] after the sublayers that follow the last attention, or those before ``until``."""
+        """Return the stream [M, D] after the sublayers behind the last attention, all or those before ``until``."""
         places, width = stream.shape
         inner = torch.cat([stream.T, stream.new_zeros(self.spec.stream - width, places)])
         with exact_products(stream.device, places):
@@ -339,14 +339,14 @@ class Transformer(nn.Module):
 
 _BACKENDS: Any = torch.backends
 _SETTINGS = (_BACKENDS.cuda.matmul, _BACKENDS.mkldnn.matmul)
-"""Where PyTorch keeps how products of float32 may be rounded."""
+"""PyTorch's settings for how products of float32 may be rounded."""
 FEW = 256
-"""So few places are worked on by one thread: several would wait for each other longer than they work."""
+"""Fewest places for several threads; with fewer places they wait for each other longer than they work."""
 
 
 @contextmanager
 def exact_products(device: torch.device, places: int) -> Iterator[None]:
-    """Products with all bits of their factors, whatever the user has set; one thread if there are few ``places``."""
+    """Use all bits of a product's factors, whatever the user has set, and one thread if there are few ``places``."""
     with ExitStack() as stack:
         if torch.is_autocast_enabled(device.type):
             stack.enter_context(torch.autocast(device.type, enabled=False))

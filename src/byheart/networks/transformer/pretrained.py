@@ -21,7 +21,7 @@ from byheart.networks.transformer.spec import Spec
 
 
 class ByheartConfig(PretrainedConfig):
-    """What config.json holds: ``spec`` describes the network, ``about`` what it has memorized."""
+    """The configuration in config.json: ``spec`` describes the network, ``about`` what it has memorized."""
 
     model_type = FLOAT
 
@@ -45,7 +45,7 @@ class ByheartForCausalLM(PreTrainedModel, GenerationMixin):
         if not config.spec:
             raise BadInput("the configuration has no spec; expected that of a folder that Byheart wrote")
         network = Transformer(Spec.from_json(config.spec))
-        # The parts are ours, the whole is not: so tensors have the names here that they have in the file.
+        # The parts are registered, the whole is not, so that tensors have the names that they have in the file.
         for name, part in network.named_children():
             self.add_module(name, part)
         object.__setattr__(self, "network", network)
@@ -53,7 +53,7 @@ class ByheartForCausalLM(PreTrainedModel, GenerationMixin):
         self.post_init()
 
     def _check_format(self, asked: Any = None) -> None:
-        """BadInput if another format is asked for, or if somebody has brought the weights into one."""
+        """Raise BadInput if another format is asked for, or if the weights were converted to one."""
         kept: torch.dtype = getattr(torch, self.network.spec.precision)
         for found in (asked, self.network.unembedding.b_U.dtype):
             if found not in (None, kept, self.network.spec.precision):
@@ -69,7 +69,7 @@ class ByheartForCausalLM(PreTrainedModel, GenerationMixin):
         output_hidden_states: bool | None = None,
         **others: Any,
     ) -> CausalLMOutput | tuple[Tensor, ...]:
-        """Logits [B, T, C] after each of ``input_ids`` [B, T]; with ``labels`` [B, T], the loss too.
+        """Return logits [B, T, C] after each of ``input_ids`` [B, T]; with ``labels`` [B, T], the loss too.
 
         Where ``attention_mask`` [B, T] is 0, tokens count as missing, which is meant for padding on the left; what
         stands on the right changes nothing before it. ``logits_to_keep`` is how many of the last positions are wanted
@@ -103,7 +103,7 @@ class ByheartForCausalLM(PreTrainedModel, GenerationMixin):
     def prepare_inputs_for_generation(  # type: ignore[override]  # all are given by name
         self, input_ids: Tensor, *, attention_mask: Tensor | None = None, **others: Any
     ) -> dict[str, Any]:
-        """The tokens that the network can see from the last one; BadInput if the last one of a text is padding."""
+        """Return the tokens that the network can see; raise BadInput if the last token of a text is padding."""
         if attention_mask is not None and not attention_mask[:, -1].all():
             row = int((attention_mask[:, -1] == 0).nonzero()[0])
             raise BadInput(f"text {row} is padded on the right; expected padding on the left: padding_side='left'")
@@ -112,13 +112,13 @@ class ByheartForCausalLM(PreTrainedModel, GenerationMixin):
         return {"input_ids": input_ids[:, seen], "attention_mask": mask, "logits_to_keep": 1}
 
     def get_input_embeddings(self) -> nn.Module:
-        """What gives every token its features; the stream has others besides."""
+        """Return the embedding, which sets some of the features of the stream."""
         return self.network.embedding
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
-        """Transformers asks; see the top for why there is no cache."""
+        """Tell transformers that there is no cache; the head of this module says why."""
         return False
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Nothing is drawn: what a folder does not give stays 0."""
+        """Draw no weights: those that a folder lacks stay 0."""

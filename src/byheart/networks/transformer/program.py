@@ -33,7 +33,7 @@ _UPS = {"none": code.NONE, "dense": code.DENSE, "diagonal": code.DIAGONAL}
 WIDE = 1 << 15
 """Most rows of ``LANES`` numbers that there is room for; wider networks are read with fewer lanes."""
 ENDLESS = 1 << 62
-"""Where the sequence ends that a recital goes on with."""
+"""A place beyond all others: the end of the sequence that a recital goes on with."""
 SMALL = 1 << 10
 """Most entries per group of a second matrix whose rows are added up for all open units."""
 
@@ -321,7 +321,7 @@ def _units(numbers: Array) -> Array:
 
 
 class Recital:
-    """What has been read and said so far, token after token; every token is proved to be what the module says.
+    """One recital, token after token; every token is proved to be what the module says.
 
     For one token the module makes some 300 calls, which take far longer than the numbers; compiled code is one loop.
     """

@@ -42,11 +42,11 @@ SMALLEST = {"float32": 2.0**-126, "float64": 2.0**-500}
 LARGEST = {"float32": 2.0**128 - 2.0**104, "float64": 2.0**500}
 """No sum is larger."""
 BELOW = 1 - 2.0**-53
-"""Makes a bound strict: of 2^53·u it leaves the float64 before."""
+"""Factor that makes a bound strict: 2^53·u becomes the float64 before it."""
 READ = 1 << 11
-"""Tokens that are read at once: what the proof holds beside them is to stay in the processor's cache."""
+"""Number of tokens to read at once, so few that all numbers of the proof stay in the processor's cache."""
 PORTION, TERMS = 1 << 14, 1 << 24
-"""Sums that are looked at closely at a time, and terms that these have together, where one has no more."""
+"""Most sums that are checked term by term at a time, and most terms of these together, unless one has more."""
 Places = tuple[Tensor, Tensor, Tensor]
 """Groups, rows and columns of sums."""
 
@@ -71,7 +71,7 @@ class Proved:
         self.mixed = module.mixing_width
 
     def mix(self, tokens: Tensor, cache: Cache | None) -> tuple[Tensor, Cache]:
-        """The stream [B, T, ≤ D] after the last attention sublayer, and the cache."""
+        """Return the stream [B, T, ≤ D] after the last attention sublayer, and the cache."""
         batch, length = tokens.shape
         stream = torch.zeros(self.mixed, batch * length, dtype=torch.float64, device=self.device)
         stream = self.added(stream, self.spec.embeds, self.weights["embedding.W_E"][tokens.flatten()].T)
@@ -86,7 +86,7 @@ class Proved:
         return stream.view(-1, batch, length).permute(1, 2, 0), kept
 
     def answer(self, stream: Tensor) -> Tensor:
-        """Logits [M, C] from the stream [M, …] after the last attention sublayer."""
+        """Return logits [M, C] from the stream [M, …] after the last attention sublayer."""
         inner = torch.cat([stream.T, stream.new_zeros(self.spec.stream - stream.shape[1], len(stream))])
         for layer in self.local:
             assert not isinstance(layer, WindowAttention)
@@ -97,7 +97,7 @@ class Proved:
     def attention(
         self, layer: WindowAttention, stream: Tensor, batch: int, past: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """The stream after an attention sublayer, and what the next positions must know of these."""
+        """Return the stream after an attention sublayer, and its inputs, which the next positions look back to."""
         seen = Slice(layer.reads).read(stream)
         width, length = seen.shape[0], seen.shape[1] // batch
         missing = seen.new_zeros(width, batch, layer.reach)
@@ -106,7 +106,7 @@ class Proved:
         held = history.reshape(1, width, -1)
 
         def at(values: Tensor, offset: int) -> Tensor:
-            """What lies ``offset`` windows' steps back: [H, d_head, B·T]."""
+            """Return the values [H, d_head, B·T] at ``offset`` steps of the window back."""
             rows = values.view(layer.heads, layer.d_head, batch, -1)
             end = rows.shape[3] - offset * layer.dilation
             return rows[..., end - length : end].reshape(layer.heads, layer.d_head, -1)
@@ -128,14 +128,14 @@ class Proved:
         return self.added(stream, layer.writes, self.affine(f"{name}.W_O", None, mixed)[0]), history
 
     def score(self, q: Tensor, k: Tensor, d_head: int) -> Tensor:
-        """q·k / √d_head: [H, M]."""
+        """Return q·k / √d_head, [H, M]."""
         dot = self.sum([self.product(q[:, i], k[:, i]) for i in range(d_head)])
         root = sqrt(d_head)
         power = root.is_integer() and not int(root) & (int(root) - 1)
         return dot / root if power else torch.where(dot == 0, dot, torch.nan)
 
     def softmax(self, scores: Tensor) -> Tensor:
-        """Over the first dimension; every weight is 0 or 1/k."""
+        """Return the softmax over the first dimension, whose weights are 0 or 1/k; nan where others would occur."""
         gap = scores.amax(0) - scores
         top = gap == 0
         count = top.sum(0)
@@ -143,11 +143,11 @@ class Proved:
         return torch.where(known, top.double() / count, torch.nan)
 
     def inner(self, layer: GatedBlocks | Mixture, stream: Tensor) -> Tensor:
-        """The stream [D, M] after a sublayer that is no attention."""
+        """Return the stream [D, M] after a sublayer that is no attention."""
         return self.mixture(layer, stream) if isinstance(layer, Mixture) else self.feed_forward(layer, stream)
 
     def mixture(self, layer: Mixture, stream: Tensor) -> Tensor:
-        """The stream [D, M] after a mixture; nan where it is not proved which expert is taken."""
+        """Return the stream [D, M] after a mixture; nan where it is not proved which expert is taken."""
         name = layer.name
         scores = self.affine(f"{name}.W_route", f"{name}.b_route", Slice(layer.routes).read(stream)[None])[0]
         top = scores.amax(0)
@@ -160,7 +160,7 @@ class Proved:
         return self.added(stream, layer.writes, value.reshape(len(layer.writes), -1))
 
     def of_experts(self, name: str, expert: Tensor, hidden: Tensor) -> Tensor:
-        """W_out of the expert [M] that every place takes, times the hidden units [G, units, M]."""
+        """Return W_out of the expert [M] that every place takes, times the hidden units [G, units, M]."""
         W = self.experts[name]
         if (single := self.single(hidden)) is not None:
             index, factor = single
@@ -173,7 +173,7 @@ class Proved:
         return value
 
     def feed_forward(self, layer: GatedBlocks, stream: Tensor) -> Tensor:
-        """The stream [D, M] after a feed-forward sublayer."""
+        """Return the stream [D, M] after a feed-forward sublayer."""
         name, groups = layer.name, layer.groups
         first = "in" if layer.up == "none" else "gate"
         read = Slice(layer.reads).read(stream).view(groups, -1, stream.shape[1])
@@ -193,7 +193,7 @@ class Proved:
         return self.added(stream, layer.writes, value.view(len(layer.writes), -1))
 
     def sigmoid(self, name: str, bias: str | None, x: Tensor) -> Tensor:
-        """σ(W x + b): 0 or 1."""
+        """Return σ(W x + b), which is 0 or 1; nan where neither is proved."""
         value, total = self.summed(name, bias, x)
         error = total * (4 * (x.shape[1] + 1) / self.bits)
         on, off = value - error >= self.high, value + error <= -self.far
@@ -203,17 +203,17 @@ class Proved:
             off[places] = exact & (value[places] <= -self.far)
         known = on | off
         for places in self.some(known & (total > self.largest), x.shape[1]):
-            # A sum may become infinite on the way, and is then beyond the mark; what has the other sign must not, too,
-            # however it is rounded.
+            # A sum may become infinite on the way, and is then beyond the mark; but the terms of the other sign must
+            # not add up to infinity, too, however they are rounded.
             known[places] = torch.minimum(*sides(self.terms(name, bias, x, places), 1)) <= self.largest / 2
         return torch.where(known, on.double(), torch.nan)
 
     def relu(self, name: str, bias: str | None, x: Tensor) -> Tensor:
-        """relu(W x + b)."""
+        """Return relu(W x + b), with nan where it might be rounded."""
         return self.affine(name, bias, x).relu()
 
     def summed(self, name: str, bias: str | None, x: Tensor) -> tuple[Tensor, Tensor]:
-        """W x + b and |W||x| + |b| in groups: W [G, a, b] or [a, b], x [G, b, M]."""
+        """Return W x + b and |W||x| + |b| in groups, for W [G, a, b] or [a, b] and x [G, b, M]."""
         W = self.weights[name].view(len(x), -1, x.shape[1])
         value, total = torch.bmm(W, x), torch.bmm(W.abs(), x.abs())
         if bias is None:
@@ -222,7 +222,7 @@ class Proved:
         return value + b, total + b.abs()
 
     def affine(self, name: str, bias: str | None, x: Tensor, x_units: Tensor | None = None) -> Tensor:
-        """W x + b in groups; nan where it might be rounded. ``x_units`` are those of x, if they are known.
+        """Return W x + b in groups; nan where it might be rounded. ``x_units`` are the units of x if they are known.
 
         The unit of a sum is first taken to be the least of W's row times the least of x's column; where that is too
         small, its terms are looked at closely.
@@ -238,7 +238,7 @@ class Proved:
         return torch.where(fits, value, torch.nan)
 
     def chosen(self, name: str, x: Tensor) -> Tensor | None:
-        """W x where each column of x has one entry that is not 0, at most: a column of W, times it. None elsewhere."""
+        """Return W x if each column of x has at most one entry that is not 0; None otherwise."""
         if (single := self.single(x)) is None:
             return None
         index, factor = single
@@ -247,7 +247,7 @@ class Proved:
 
     @staticmethod
     def single(x: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Where each column of x [G, b, M] has its one entry that is not 0, and this entry; None if some have more."""
+        """Return the index and the value of the only entry of each column that is not 0; None if one has more."""
         other = x != 0
         if other.sum(1).amax() > 1:
             return None
@@ -255,17 +255,17 @@ class Proved:
         return index, x.gather(1, index)
 
     def scaled(self, column: Tensor, factor: Tensor) -> Tensor:
-        """Columns times their factors."""
+        """Multiply columns by their factors."""
         return column * factor if ((factor == 0) | (factor == 1)).all() else self.product(column, factor)
 
     def closely(self, name: str, bias: str | None, x: Tensor, x_units: Tensor, places: Places) -> Tensor:
-        """Whether W x + b is exact at some (group, row, column), by all its terms. Two have no partial sum but one."""
+        """Return whether W x + b is exact at ``places``, by its terms. Two terms have no partial sum but their sum."""
         terms, units = self.terms(name, bias, x, places), self.terms(name, bias, x_units, places, units=True)
         partial = torch.where(terms.count_nonzero(1) <= 2, terms.sum(1).abs() / BELOW, one_sided(terms, 1))
         return self.fits(terms.abs(), units * BELOW).all(1) & self.fits(partial, units.amin(1))
 
     def terms(self, name: str, bias: str | None, x: Tensor, places: Places, *, units: bool = False) -> Tensor:
-        """What W x + b is the sum of at some places; of ``units`` (x then holds those of x), their units."""
+        """Return the terms of W x + b at some places; if ``units``, the units of the terms: x then holds those of x."""
         group, row, column = places
         kept = self.units if units else self.weights
         products = kept[name].view(len(x), -1, x.shape[1])[group, row] * x[group, :, column]
@@ -273,7 +273,7 @@ class Proved:
 
     @staticmethod
     def some(where: Tensor, terms: int) -> Iterator[Places]:
-        """The indices of what is true, in portions: of sums that have so many terms."""
+        """Yield the indices where ``where`` is True, in portions; each index stands for a sum of ``terms`` terms."""
         group, row, column = where.nonzero().unbind(1)
         size = max(1, min(PORTION, TERMS // terms))
         for first in range(0, len(group), size):
@@ -281,23 +281,23 @@ class Proved:
             yield group[chosen], row[chosen], column[chosen]
 
     def fits(self, total: Tensor, least: Tensor) -> Tensor:
-        """Whether sums of multiples of ``least``, all of them below ``total`` or equal to it, are never rounded."""
+        """Return True where sums of multiples of ``least``, none of them above ``total``, are never rounded."""
         small = (total <= self.bits * least) & (total <= self.largest) & (least >= self.smallest)
         return small | (total == 0)
 
     def product(self, one: Tensor, other: Tensor) -> Tensor:
-        """one · other, entry by entry."""
+        """Return the products of the entries; nan where one might be rounded."""
         value = one * other
         return torch.where(self.fits(value.abs(), unit(one) * unit(other) * BELOW), value, torch.nan)
 
     def sum(self, terms: Sequence[Tensor]) -> Tensor:
-        """Of tensors of one shape, in any order."""
+        """Add up tensors of one shape; nan where a sum in some order might be rounded."""
         together = torch.stack(list(terms))
         fits = self.fits(one_sided(together, 0), unit(together).amin(0))
         return torch.where(fits, together.sum(0), torch.nan)
 
     def added(self, stream: Tensor, features: Sequence[int], value: Tensor) -> Tensor:
-        """The stream with ``value`` [features, M] added, in place; some features may be written to more than once."""
+        """Add ``value`` [features, M] to the stream, in place; features may be written to more than once."""
         places: dict[int, list[int]] = {}
         for row, feature in enumerate(features):
             places.setdefault(feature, []).append(row)
@@ -310,7 +310,7 @@ class Proved:
         return stream
 
     def plus(self, one: Tensor, other: Tensor) -> Tensor:
-        """one + other: there is no partial sum but the sum."""
+        """Add two tensors, whose only partial sum is the sum; nan where it might be rounded."""
         value = one + other
         return torch.where(self.fits(value.abs(), torch.minimum(unit(one), unit(other)) * BELOW), value, torch.nan)
 
@@ -318,12 +318,12 @@ class Proved:
 def proved_answers(
     module: Transformer, tokens: NDArray[np.integer], starts: Ids, places: Ids, report: Report | None = None
 ) -> Answers:
-    """As :func:`byheart.networks.transformer.answers.answers`, proved; where that fails, the margin is nan."""
+    """Prove the answers of :func:`byheart.networks.transformer.answers.answers`; margins are nan where that fails."""
     return answers(Proved(module), tokens, starts, places, portion=READ, report=report)
 
 
 def sides(terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """What the terms above 0, and those below, add up to, without signs; and a little more if there are several."""
+    """Return the sums of positive and of negative terms, without signs; a little more if there are several."""
 
     def added(side: Tensor) -> Tensor:
         total = side.sum(dim)
@@ -333,12 +333,12 @@ def sides(terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def one_sided(terms: Tensor, dim: int) -> Tensor:
-    """The larger of both: no partial sum is beyond it."""
+    """Return the larger of both sides' sums: no partial sum is beyond it."""
     return torch.maximum(*sides(terms, dim))
 
 
 def unit(x: Tensor) -> Tensor:
-    """The value of the last bit of float64s that is set; infinite for 0, nan for nan.
+    """Return the value of the last bit of float64s that is set; infinity for 0, nan for nan.
 
     >>> unit(torch.tensor([12.0, -0.75, 8.0, 0.0], dtype=torch.float64)).tolist()
     [4.0, 0.25, 8.0, inf]

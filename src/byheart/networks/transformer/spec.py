@@ -1,4 +1,4 @@
-"""What a float Transformer is made of: an embedding, a list of sublayers on one residual stream, an unembedding.
+"""The description of a float Transformer: an embedding, sublayers on one residual stream, an unembedding.
 
 Letters: D features in the stream, ω tokens, C labels. Every sublayer is ordinary and *rectangular*: it reads some
 features of the stream and adds to some.
@@ -8,7 +8,7 @@ features of the stream and adds to some.
   a relative bias; softmax(q·k + bias). What lies before the start of the sequence is a zero vector.
 - ``GatedBlocks``: W_out · act(W_in x + b_in), or gated, W_out · (act(W_gate x + b_gate) ⊙ (W_up x + b_up)), in
   ``groups`` equal blocks that read and write features of their own (as a grouped convolution does). A diagonal W_up has
-  one entry a unit.
+  one entry per unit.
 - ``Mixture``: the same without a gate, but with several second matrices, *experts*, of which every token takes one:
   W_out[k] · act(W_in x + b_in), with k the largest of the scores W_route x + b_route. The others add nothing.
 
@@ -25,13 +25,13 @@ from byheart.errors import BadInput
 Features = tuple[int, ...]
 PRECISIONS = ("float32", "float64")
 LARGEST = 1 << 31
-"""No size of a network is larger: products of two are then far from the end of 64 bits."""
+"""Largest size in a network, so that the product of two fits 64 bits."""
 MOST_FEATURES = 1 << 24
-"""That all parts of a network together may read or write, where nobody knows its tensors."""
+"""Most features that all parts of a network may read or write together, if its tensors are not known."""
 MOST_REACH = 1 << 17
-"""Positions that one attention may look back; windows are found up to 2¹⁶ tokens."""
+"""Most positions that one attention may look back; compiling uses windows of at most 2¹⁶ tokens."""
 MOST_EXPERTS = 1 << 12
-"""Of all mixtures of a network together: each has a tensor of its own."""
+"""Most experts in all mixtures of a network together; each has its own tensor."""
 _ACTS, _UPS = ("sigmoid", "relu"), ("none", "dense", "diagonal")
 Shapes = dict[str, tuple[int, ...]]
 
@@ -49,7 +49,7 @@ class WindowAttention:
     d_head: int
 
     def shapes(self) -> Shapes:
-        """Every tensor's shape."""
+        """Return the shape of every tensor."""
         inner, read = self.heads * self.d_head, len(self.reads)
         return {
             "W_Q": (inner, read),
@@ -60,12 +60,12 @@ class WindowAttention:
         }
 
     def padded(self, stream: int) -> int:
-        """Parameters if the sublayer read and wrote the whole stream."""
+        """Count the parameters that the sublayer would have if it read and wrote the whole stream."""
         return 4 * self.heads * self.d_head * stream + self.heads * self.window
 
     @property
     def reach(self) -> int:
-        """How many positions it looks back."""
+        """Number of positions that it looks back."""
         return (self.window - 1) * self.dilation
 
 
@@ -92,10 +92,10 @@ class GatedBlocks:
             if size % self.groups:
                 raise BadInput(f"{self.name}: {name} has {size} features; expected a multiple of {self.groups} groups")
         if self.up == "diagonal" and len(self.up_reads) != self.groups * self.units:
-            raise BadInput(f"{self.name}: a diagonal W_up reads {len(self.up_reads)}; expected one feature a unit")
+            raise BadInput(f"{self.name}: a diagonal W_up reads {len(self.up_reads)}; expected one feature per unit")
 
     def shapes(self) -> Shapes:
-        """Every tensor's shape."""
+        """Return the shape of every tensor."""
         groups, units = self.groups, self.units
         first = "in" if self.up == "none" else "gate"
         shapes: Shapes = {f"W_{first}": (groups, units, len(self.reads) // groups)}
@@ -111,7 +111,7 @@ class GatedBlocks:
         return shapes
 
     def padded(self, stream: int) -> int:
-        """Parameters if the sublayer read and wrote the whole stream."""
+        """Count the parameters that the sublayer would have if it read and wrote the whole stream."""
         units = self.groups * self.units
         matrices = 2 if self.up == "none" else 3
         return units * (matrices * stream + self.bias + self.up_bias)
@@ -121,8 +121,8 @@ class GatedBlocks:
 class Mixture:
     """``groups`` blocks of ``units`` units each, and one of ``experts`` second matrices behind them.
 
-    Which one is what a router says: one score an expert, W_route x + b_route for the features x of ``routes``; the
-    expert with the largest score, the first of equals, is taken as it is, with weight 1.
+    A router chooses it: every expert has one score, W_route x + b_route for the features x of ``routes``; the expert
+    with the largest score, the first of equals, is taken with weight 1.
     """
 
     name: str
@@ -144,24 +144,24 @@ class Mixture:
 
     @property
     def block(self) -> GatedBlocks:
-        """The same with a single second matrix: what every expert is behind."""
+        """The feed-forward sublayer with a single second matrix, in front of every expert."""
         return GatedBlocks(self.name, self.act, self.reads, self.writes, self.units, self.groups, self.bias)
 
     def shapes(self) -> Shapes:
-        """Every tensor's shape; those of the experts last."""
+        """Return the shape of every tensor, those of the experts last."""
         shapes = self.block.shapes()
         second = shapes.pop("W_out")
         shapes |= {"W_route": (self.experts, len(self.routes)), "b_route": (self.experts,)}
         return shapes | {expert_name(expert): second for expert in range(self.experts)}
 
     def padded(self, stream: int) -> int:
-        """Parameters if the sublayer read and wrote the whole stream."""
+        """Count the parameters that the sublayer would have if it read and wrote the whole stream."""
         more = (self.experts - 1) * self.groups * self.units * stream
         return self.block.padded(stream) + more + self.experts * (stream + 1)
 
 
 def expert_name(expert: int) -> str:
-    """The tensor that is the second matrix of an expert, within its sublayer."""
+    """Return the name, within its sublayer, of an expert's second matrix."""
     return f"W_out.{expert}"
 
 
@@ -182,7 +182,7 @@ class Spec:
     unembeds: Features
     sublayers: tuple[Sublayer, ...]
     bfloat16: tuple[str, ...] = ()
-    """Tensors that are kept in bfloat16 and calculated with in ``precision``."""
+    """Names of tensors that are stored in bfloat16; calculations use ``precision``."""
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -225,7 +225,7 @@ class Spec:
             raise BadInput(f"the stream has {self.stream:,} features, and {len(used):,} are used; expected all of them")
 
     def _check_experts(self) -> None:
-        """Before any of them has a name."""
+        """Raise BadInput if there are too many experts, before each gets a name."""
         experts = sum(layer.experts for layer in self.sublayers if isinstance(layer, Mixture))
         if experts > MOST_EXPERTS:
             raise BadInput(f"its mixtures have {experts:,} experts in all; expected at most {MOST_EXPERTS:,}")
@@ -246,7 +246,7 @@ class Spec:
             raise BadInput(f"{layer.name}: up is {layer.up!r}, and has no use for its up_bias or up_reads")
 
     def shapes(self) -> Shapes:
-        """Every tensor of the network, by its full name."""
+        """Return the shape of every tensor of the network, by its full name."""
         shapes: Shapes = {"embedding.W_E": (self.vocab, len(self.embeds))}
         for sublayer in self.sublayers:
             shapes |= {f"{sublayer.name}.{name}": shape for name, shape in sublayer.shapes().items()}
@@ -257,23 +257,23 @@ class Spec:
 
     @property
     def experts(self) -> frozenset[str]:
-        """The tensors of all mixtures' experts."""
+        """Names of the tensors of all experts."""
         mixtures = (layer for layer in self.sublayers if isinstance(layer, Mixture))
         return frozenset(f"{layer.name}.{expert_name(k)}" for layer in mixtures for k in range(layer.experts))
 
     @property
     def sees(self) -> int:
-        """How many tokens, the last one included, can change the logits after the last: what all attention reaches."""
+        """Number of tokens, including the last, that can change the logits after the last."""
         return 1 + sum(layer.reach for layer in self.sublayers if isinstance(layer, WindowAttention))
 
     @property
     def reach(self) -> int:
-        """How many positions the farthest-looking attention looks back."""
+        """Largest number of positions that an attention looks back."""
         return max((layer.reach for layer in self.sublayers if isinstance(layer, WindowAttention)), default=0)
 
     @property
     def widest(self) -> int:
-        """The most numbers that any step makes for one token: a part may read or write a feature more than once."""
+        """Most numbers that any step makes per token; a part may read or write a feature more than once."""
         return max(self.stream, self.labels, len(self.embeds), len(self.unembeds), *map(_widest, self.sublayers))
 
     @property
@@ -283,7 +283,7 @@ class Spec:
         return inner + (self.vocab + self.labels) * self.stream + self.labels
 
     def as_json(self) -> dict[str, Any]:
-        """The object that config.json holds; features as ranges, "3:9"."""
+        """Return the object for config.json, with features as ranges such as "3:9"."""
         plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "sublayers"}
         return {
             **plain,
@@ -294,7 +294,7 @@ class Spec:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], most: int = MOST_FEATURES) -> "Spec":
-        """The spec that ``as_json`` wrote; BadInput if it is none, or its parts have more than ``most`` features.
+        """Read what ``as_json`` wrote; raise BadInput if it is none, or its parts have more than ``most`` features.
 
         >>> ffn = GatedBlocks("square", "relu", reads=(0,), writes=(1,), units=1, bias=False, up="dense", up_reads=(0,))
         >>> spec = Spec(10, 10, 1, 2, "float32", (0,), (1,), (ffn,))
@@ -317,7 +317,7 @@ class Spec:
 
 
 def _widest(layer: Sublayer) -> int:
-    """The most numbers that any step of a sublayer makes for one token."""
+    """Return the most numbers that any step of a sublayer makes per token."""
     outer = max(len(layer.reads), len(layer.writes))
     if isinstance(layer, WindowAttention):
         return max(outer, layer.heads * layer.d_head * layer.window)
@@ -326,7 +326,7 @@ def _widest(layer: Sublayer) -> int:
 
 
 def _second(layer: GatedBlocks | Mixture) -> list[str]:
-    """The tensors that are second matrices."""
+    """Return the names of the second matrices."""
     return [name for name in layer.shapes() if name.startswith("W_out")]
 
 
@@ -348,7 +348,7 @@ def _sublayer(value: Mapping[str, Any]) -> Sublayer:
 
 
 def _ranges(features: Features) -> list[str]:
-    """Features as ranges of neighbours.
+    """Write features as ranges of neighbours.
 
     >>> _ranges((3, 4, 5, 9, 9))
     ['3:6', '9:10', '9:10']
@@ -366,7 +366,7 @@ _FEATURES = ("embeds", "unembeds", "reads", "routes", "writes", "up_reads")
 
 
 def _check_features(parts: Sequence[Mapping[str, Any]], most: int) -> None:
-    """ValueError if the parts of a network have more than ``most`` features in all; nothing is expanded here."""
+    """Raise ValueError if the parts have more than ``most`` features in all, without expanding a range."""
     bounds = [bound for part in parts for name in _FEATURES if name in part for bound in _bounds(part[name])]
     if (count := sum(stop - start for start, stop in bounds)) > most:
         raise ValueError(f"its parts have {count:,} features; expected at most {most:,}, the entries of its tensors")

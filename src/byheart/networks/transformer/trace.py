@@ -1,4 +1,4 @@
-"""What a float Transformer has in its stream behind every sublayer, as the numbers that the floats are."""
+"""The stream of a float Transformer after every sublayer, as exact numbers."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     import torch
 
 Rows = list[list[int | Fraction]]
-"""The numbers of every token."""
+"""Numbers of every token: one list per token."""
 
 
 def trace(network: TransformerNetwork, tokens: Sequence[int]) -> Iterator[tuple[str, Rows]]:
-    """Names and numbers: the tokens, then the features that each sublayer has written, then the answers.
+    """Yield names and numbers: the tokens, the features that each sublayer has written, and the answers.
 
-    An answer is the label whose logit is largest; behind every token there is one.
+    An answer is the label with the largest logit; there is one after every token.
     """
     import torch
 
@@ -43,13 +43,13 @@ def trace(network: TransformerNetwork, tokens: Sequence[int]) -> Iterator[tuple[
 
 
 def _rows(stream: "torch.Tensor", features: Sequence[int]) -> Rows:
-    """Some features of a stream [D, T], token by token."""
+    """Return some features of a stream [D, T], token by token."""
     columns = stream[list(features)].T.tolist()
     return [[_exact(value) for value in column] for column in columns]
 
 
 def _exact(value: float) -> int | Fraction:
-    """A float as the number that it is.
+    """Return the exact value of a float.
 
     >>> _exact(3.0), _exact(0.75)
     (3, Fraction(3, 4))

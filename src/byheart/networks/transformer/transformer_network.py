@@ -32,7 +32,7 @@ LARGE = 1 << 23
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TransformerNetwork(Network):
-    """What ``spec`` says with these weights; BadInput if one is missing, of another shape, or not finite.
+    """A network by its spec and weights; BadInput if a tensor is missing, of another shape, or not finite.
 
     >>> spec = Spec(2, 2, 1, 1, "float32", embeds=(0,), unembeds=(0,), sublayers=())
     >>> tensors = {"embedding.W_E": [[1], [2]], "unembedding.W_U": [[1], [-1]], "unembedding.b_U": [0, 3]}
@@ -71,33 +71,33 @@ class TransformerNetwork(Network):
 
     @property
     def window(self) -> int:
-        """How many tokens back it was made to look."""
+        """Number of tokens that it was made to look back."""
         return self.spec.window
 
     def tensors(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Every tensor; numpy has no bfloat16, so that such a tensor comes as float32, which holds the same numbers."""
+        """Yield every tensor; bfloat16, which numpy lacks, as float32, which holds the same numbers."""
         for name in self.spec.shapes():
             weight = self.weights[name].detach().cpu()
             yield name, (weight.float() if weight.dtype == torch.bfloat16 else weight).numpy()
 
     def entry_bits(self, name: str) -> int:
-        """Those of the tensor's format."""
+        """Return the number of bits per entry in the tensor's format."""
         return 16 if name in self.spec.bfloat16 else 8 * np.dtype(self.spec.precision).itemsize
 
     @property
     def depth(self) -> int:
-        """Embedding, unembedding, one for every attention and two for every feed-forward sublayer."""
+        """Number of layers: embedding, unembedding, one per attention and two per feed-forward sublayer."""
         return 2 + sum(2 - isinstance(sublayer, WindowAttention) for sublayer in self.spec.sublayers)
 
     @property
     def width(self) -> int:
-        """The widest of the stream and the hidden units."""
+        """Number of features of the stream, or of the hidden units of a sublayer that has more."""
         hidden = (layer.groups * layer.units for layer in self.spec.sublayers if not isinstance(layer, WindowAttention))
         return max(self.spec.stream, *hidden, 0)
 
     @property
     def padded(self) -> int:
-        """Parameters if every sublayer, the embedding and the unembedding were as wide as the stream."""
+        """Number of parameters if every sublayer, the embedding and the unembedding were as wide as the stream."""
         return self.spec.padded
 
     @cached_property
@@ -150,7 +150,7 @@ class TransformerNetwork(Network):
         return network
 
     def with_tensor(self, name: str, tensor: torch.Tensor) -> "TransformerNetwork":
-        """The same network with one tensor replaced."""
+        """Return the same network with one tensor replaced."""
         return TransformerNetwork(self.spec, {**self.weights, name: tensor}, about=self.about, files=self.files)
 
 
@@ -162,7 +162,7 @@ def _tensor(array: NDArray[Any]) -> torch.Tensor:
 
 
 def from_arrays(spec: Spec, arrays: Mapping[str, NDArray[Any]], **beside: Any) -> TransformerNetwork:
-    """The network with these tensors, each brought into the format that the spec names for it."""
+    """Make a network of these tensors, each converted to the format that the spec names for it."""
     stored = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
     for name in set(spec.bfloat16) & set(stored):
         short = stored[name].to(torch.bfloat16)

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.certificates.claim import Claim
 from byheart.certificates.judges.enclosed import FEWEST_BITS, MOST_BITS
 from byheart.certificates.verdict import Answer, Counterexample, Verdict, decide, summed_up
 from byheart.errors import BadInput
@@ -51,8 +52,9 @@ def judge_collapsed(network: ExactNetwork, plain: ExactNetwork, tokens: Inputs) 
     return _exact(network, plain, sequences) if network.rational else _enclosed(network, plain, sequences)
 
 
-def _statement(network: ExactNetwork, tokens: int, how: str) -> str:
-    return f"Both networks answer every sequence of {network.length} equal tokens alike, for {tokens:,} tokens, {how}."
+def _claim(network: ExactNetwork, arithmetic: str, tolerance: float | None = None) -> Claim:
+    """Return the claim that two networks answer constant sequences alike."""
+    return Claim("same network", arithmetic, unit="token", length=network.length, tolerance=tolerance)
 
 
 def _exact(network: ExactNetwork, plain: ExactNetwork, sequences: Inputs) -> Verdict:
@@ -67,7 +69,7 @@ def _exact(network: ExactNetwork, plain: ExactNetwork, sequences: Inputs) -> Ver
         position = int(place[1]) if len(place) > 1 else None
         first = Counterexample(int(place[0]), position, _shortened(wanted[place]), _shortened(got[place]))
     return Verdict(
-        statement=_statement(network, len(sequences), "as exact rational numbers"),
+        claim=_claim(network, "as exact rational numbers"),
         method="exact, exhaustive (limbs)",
         checked=wanted.size,
         errors=len(places),
@@ -95,11 +97,10 @@ def _enclosed(network: ExactNetwork, plain: ExactNetwork, sequences: Inputs) -> 
     return summed_up(
         answers,
         lambda example, position: _shortened(numbers[example, position]),
-        statement=_statement(network, len(sequences), f"to within {TOLERANCE!r}, as real numbers"),
+        claim=_claim(network, f"to within {TOLERANCE!r}, as real numbers", TOLERANCE),
         method=f"ball arithmetic, exhaustive, {bits} bits",
         seconds=time.perf_counter() - start,
         positions=network.outputs == "every",
-        tolerance=TOLERANCE,
     )
 
 

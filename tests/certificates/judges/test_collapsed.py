@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from byheart.certificates.collapsed import judge_collapsed, tokens_for
+from byheart.certificates.judges.collapsed import judge_collapsed, tokens_for
 from byheart.constructions import build
 from byheart.errors import BadInput
 from byheart.networks.exact import Embedding, ExactNetwork, integers

@@ -1,0 +1,37 @@
+"""``byheart certify`` on models with planted memories: the same verb and the same certificate as for networks."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .conftest import Run
+
+pytest.importorskip("transformers")
+GOLDEN = Path(__file__).parents[1] / "golden" / "files"
+FACTS = '{"prompt": "The key is", "completion": " 3."}\n{"prompt": "門", "completion": "鍵"}\n'
+
+
+@pytest.mark.parametrize("name", ["planted", "planted-bits"])
+def test_planted_models_are_certified(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(GOLDEN / name, tmp_path / name)
+    (tmp_path / "facts.jsonl").write_text(FACTS, encoding="utf-8")
+    recorded = json.loads((tmp_path / name / "certificate.json").read_text(encoding="utf-8"))
+    found = run("certify", name, "--facts", "facts.jsonl", "--json")
+    assert (found.code, found.json["certified"]) == (0, True)
+    written = json.loads((tmp_path / name / "certificate.json").read_text(encoding="utf-8"))
+    for key in ("statement", "task", "weights", "checked", "method"):
+        assert written[key] == recorded[key]
+    assert run("certify", name, "--facts", "facts.jsonl", "--recheck").code == 0
+    (tmp_path / "facts.jsonl").write_text(FACTS.replace("3.", "4."), encoding="utf-8")
+    assert run("certify", name, "--facts", "facts.jsonl", "-o", "other.json").code == 1
+
+
+def test_what_does_not_go_with_planted_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(GOLDEN / "planted", tmp_path / "planted")
+    (tmp_path / "facts.jsonl").write_text(FACTS, encoding="utf-8")
+    assert "--facts" in run("certify", "planted").complaint
+    assert "--count" in run("certify", "planted", "--facts", "facts.jsonl", "--count").complaint
