@@ -27,7 +27,7 @@ import byheart
 from byheart.bounds.dana_2025 import capacity
 from byheart.certificates import read
 from byheart.cli.main import main as command
-from byheart.exhibits import Lead, Table
+from byheart.exhibits import DataTable, Lead
 from byheart.networks import load
 from byheart.papers.pages import results_page
 from byheart.report.drawing import draw
@@ -156,7 +156,9 @@ def compiled(demo: Demo, title: str) -> Section:
         finding,
         text=[more],
         pictures=[draw],
-        tables=[Table("The network", [{"of the network": name, "how many": value} for name, value in facts.items()])],
+        tables=[
+            DataTable("The network", [{"of the network": name, "how many": value} for name, value in facts.items()])
+        ],
     )
 
 
@@ -239,7 +241,7 @@ def knows_facts(demo: Demo, title: str) -> Section:
         f"their own prompt. Of other prompts all but about one in {2 ** found['refuse']:,} are refused."
     )
     checked = demo.certified(network, "--facts", table)
-    return Section(title, finding, tables=[Table("Asked and said", rows)], certificates=[checked])
+    return Section(title, finding, tables=[DataTable("Asked and said", rows)], certificates=[checked])
 
 
 def compared(demo: Demo, title: str) -> Section:
@@ -268,8 +270,8 @@ def compared(demo: Demo, title: str) -> Section:
         ],
         pictures=[picture_of(lambda path: draw_parameters([panel], path), caption)],
         tables=[
-            Table("Built, saved, loaded, certified on every example", [_compared_cells(row) for row in built]),
-            *([Table("Refused: not their kind of task", refused)] if refused else []),
+            DataTable("Built, saved, loaded, certified on every example", [_compared_cells(row) for row in built]),
+            *([DataTable("Refused: not their kind of task", refused)] if refused else []),
         ],
     )
 
@@ -336,7 +338,7 @@ def trained(demo: Demo, title: str) -> Section:
         "others guessed (Dana et al. 2025, Corollary 2). Training measured an accuracy of "
         f"{made['metrics']['accuracy']:.4f} in floats; the count has no rounding in it."
     )
-    tables = [Table(f"Right answers of {config['vocab'] ** 2:,}", rows)]
+    tables = [DataTable(f"Right answers of {config['vocab'] ** 2:,}", rows)]
     return Section(title, finding, text=[text], tables=tables, certificates=checks)
 
 

@@ -176,7 +176,7 @@ class Lead:
 
 
 @dataclass(frozen=True)
-class Table:
+class DataTable:
     """Rows of plain values under a heading; columns are those of all rows, in the order of first appearance."""
 
     title: str
@@ -190,7 +190,7 @@ class ResultsPage:
     name: str
     lead: Lead
     figures: Sequence[AvailableFigure]
-    tables: Sequence[Table]
+    tables: Sequence[DataTable]
     about: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -107,11 +107,8 @@ def test_two_hundred_and_ten_associations() -> None:
     assert certificate.certified
     assert (certificate.checked, certificate.undecided) == (210, 0)
     assert logits_of(network_of(made), task.inputs).argmax(axis=1).tolist() == task.labels.tolist()
-    message = (
-        f"{NAME}: the features of the 211 contexts have rank 210; expected 211. What H = 20 heads of d_h = 10 "
-        "in d = 10 hold: H·d_h + d = 210. Take more heads or a larger model_dim"
-    )
-    with pytest.raises(BeyondCapacity, match=f"^{re.escape(message)}$") as caught:
+    message = r"211 contexts have rank 210; expected 211\..* H = 20 heads of d_h = 10 in d = 10: H·d_h \+ d = 210\."
+    with pytest.raises(BeyondCapacity, match=message) as caught:
         built(drawn(211, 2, 50, 50), model_dim=10, head_dim=10, heads=20)
     assert caught.value.rank == 210
     assert not caught.value.network.W_O.any()
@@ -138,7 +135,7 @@ def test_random_shapes_up_to_the_capacity(data: st.DataObject, seed: int) -> Non
 def test_one_more_than_the_capacity_is_refused(d: int, d_h: int, H: int, examples: int) -> None:
     task = drawn(examples, 3, 20, 20)
     assert byheart.certify(built(task, model_dim=d, head_dim=d_h, heads=H).network, task).certified
-    with pytest.raises(BeyondCapacity, match=re.escape(f"hold: H·d_h + d = {examples}. Take more heads")) as caught:
+    with pytest.raises(BeyondCapacity, match=re.escape(f": H·d_h + d = {examples}.")) as caught:
         built(drawn(examples + 1, 3, 20, 20), model_dim=d, head_dim=d_h, heads=H)
     assert caught.value.rank == examples
 

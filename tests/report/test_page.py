@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.exhibits import Lead, Table
+from byheart.exhibits import DataTable, Lead
 from byheart.papers.dana_2025.dana_figures import heads_figure
 from byheart.report.drawing import draw
 from byheart.report.page import (
@@ -73,7 +73,7 @@ def text() -> str:
     drawn = picture_of(partial(draw, heads_figure(rows)), "Accuracy & heads <with bounds>")
     lead = Lead("A paper & its authors", "How many?", ["Seven.", "Not <eight>."])
     about = {"scale": "smoke", "models": 4}
-    return html_of(HtmlPage("A run", lead, [drawn, drawn], [Table("Results", rows)], about, "A note."))
+    return html_of(HtmlPage("A run", lead, [drawn, drawn], [DataTable("Results", rows)], about, "A note."))
 
 
 def test_every_element_is_closed_and_every_name_is_given_once(text: str) -> None:
@@ -131,7 +131,9 @@ def test_words_are_words_and_markup_is_not_taken_from_them(text: str) -> None:
     assert "Accuracy &amp; heads &lt;with bounds&gt;" in text
     assert "H, heads" in Reader(text).words, "the text of a figure is text"
     lead = Lead("<b>", "<b>", ["<b>"])
-    odd = HtmlPage("<b>", lead, [], [Table("<b>", [{"<b>": "<b>"}])], {"<b>": "<b>"}, "<b>", [("<b>", "<b>", ["<b>"])])
+    odd = HtmlPage(
+        "<b>", lead, [], [DataTable("<b>", [{"<b>": "<b>"}])], {"<b>": "<b>"}, "<b>", [("<b>", "<b>", ["<b>"])]
+    )
     assert "<b>" not in html_of(odd)
 
 
@@ -146,7 +148,7 @@ def test_values_of_all_kinds() -> None:
         "name": "a",
         "list": [1, 2],
     }
-    said = html_of(HtmlPage("t", tables=[Table("Results", [row, {"other": 1}])]))
+    said = html_of(HtmlPage("t", tables=[DataTable("Results", [row, {"other": 1}])]))
     for cell in (
         "<td>–</td>",
         "<td>true</td>",
@@ -162,7 +164,7 @@ def test_values_of_all_kinds() -> None:
 
 
 def test_long_tables_are_cut_and_say_so() -> None:
-    said = html_of(HtmlPage("t", tables=[Table("Results", [{"x": k} for k in range(MOST_ROWS + 5)])]))
+    said = html_of(HtmlPage("t", tables=[DataTable("Results", [{"x": k} for k in range(MOST_ROWS + 5)])]))
     assert "and 5 more rows" in said
     assert said.count("<tr>") == MOST_ROWS + 1
 
@@ -197,7 +199,9 @@ def test_sections_have_everything_and_are_listed_first() -> None:
     one = Section(
         "One <1>", "Two & two.", 1.25, ["byheart x --a b"], ["Words."], " as\n  it is", certificates=[checked]
     )
-    two = Section("Two", "Four.", pictures=[drawn], tables=[Table("T", [{"a": 1}])], links=[("there", "there.html")])
+    two = Section(
+        "Two", "Four.", pictures=[drawn], tables=[DataTable("T", [{"a": 1}])], links=[("there", "there.html")]
+    )
     text = html_of(HtmlPage("P", pictures=[drawn], sections=[one, two]))
     found = Reader(text)
     assert found.open == []
@@ -217,8 +221,10 @@ def test_what_has_no_fill_is_seen_in_the_dark(text: str) -> None:
 
 def test_columns_of_numbers_are_aligned_from_their_names_to_what_is_missing() -> None:
     """By hand: ``a`` has a number and a gap, ``b`` a word among its values, ``c`` nothing at all."""
-    text = html_of(HtmlPage("", tables=[Table("T", [{"a": 1, "b": "x", "c": None}, {"a": None, "b": 2, "c": None}])]))
+    text = html_of(
+        HtmlPage("", tables=[DataTable("T", [{"a": 1, "b": "x", "c": None}, {"a": None, "b": 2, "c": None}])])
+    )
     assert '<tr><th class="n">a</th><th>b</th><th>c</th></tr>' in text
     assert '<tr><td class="n">1</td><td>x</td><td>–</td></tr>' in text
     assert '<tr><td class="n">–</td><td class="n">2</td><td>–</td></tr>' in text
-    assert "<tr></tr>" in html_of(HtmlPage("", tables=[Table("Empty", [])]))
+    assert "<tr></tr>" in html_of(HtmlPage("", tables=[DataTable("Empty", [])]))

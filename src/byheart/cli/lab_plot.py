@@ -15,7 +15,7 @@ from byheart.errors import BadInput
 from byheart.files.writing import make_folder
 
 if TYPE_CHECKING:  # torch is slow to import
-    from byheart.exhibits import AvailableFigure, ResultsPage, Table
+    from byheart.exhibits import AvailableFigure, DataTable, ResultsPage
     from byheart.lab.runs import Run
     from byheart.papers.capacity.beside import Beside
     from byheart.progress import Report
@@ -198,9 +198,9 @@ def _about(runs: "list[Run]") -> dict[str, Any]:
     return about
 
 
-def _tables(runs: "list[Run]") -> "list[Table]":
+def _tables(runs: "list[Run]") -> "list[DataTable]":
     """Return tables of constants, fitted laws, means over repetitions, and failures."""
-    from byheart.exhibits import Table
+    from byheart.exhibits import DataTable
     from byheart.lab.summary import constants, points
     from byheart.papers.pages import tables_of
 
@@ -214,9 +214,9 @@ def _tables(runs: "list[Run]") -> "list[Table]":
                 cells[f"{name} ±"] = value.deviation
         means.append(cells)
     fitted = tables_of(runs[0].name, [row for run in runs for row in run.table])
-    tables = [*fitted, Table("Means over repetitions (± standard deviation)", means)]
+    tables = [*fitted, DataTable("Means over repetitions (± standard deviation)", means)]
     fixed = constants(rows)
     if fixed:
-        tables.insert(0, Table("Everywhere", [fixed]))
+        tables.insert(0, DataTable("Everywhere", [fixed]))
     failed = [{"key": row.key, "error": row.error} | row.config for row in rows if row.status == "failed"]
-    return [*tables, Table("Failed", failed)] if failed else tables
+    return [*tables, DataTable("Failed", failed)] if failed else tables

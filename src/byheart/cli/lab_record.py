@@ -120,7 +120,7 @@ def _page_rows(name: Paper) -> Iterator[Block]:
     yield dim(LEGENDS[name])
 
 
-def _folded_table(table: "exhibits.Table") -> Table:
+def _folded_table(table: "exhibits.DataTable") -> Table:
     rows = [_folded(row) for row in table.rows]
     names = dict.fromkeys(name for row in rows for name in row)
     columns = [name if name in NAMED else f">{name}" for name in names]

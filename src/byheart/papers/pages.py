@@ -6,7 +6,7 @@ of the paper's study; Madden's, both settings. The last two say how many of the 
 
 from collections.abc import Callable, Sequence
 
-from byheart.exhibits import AvailableFigure, Lead, ResultsPage, Table
+from byheart.exhibits import AvailableFigure, DataTable, Lead, ResultsPage
 from byheart.papers import results
 from byheart.papers.capacity.beside import Beside, beside_in_words, beside_table, shipped_beside
 from byheart.papers.capacity.capacity_page import CAPACITY
@@ -43,7 +43,7 @@ def figures_of(experiment: str, rows: Rows, beside: Sequence[Beside] = ()) -> li
     return paper.figures(experiment, rows, beside)
 
 
-def tables_of(experiment: str, rows: Rows) -> list[Table]:
+def tables_of(experiment: str, rows: Rows) -> list[DataTable]:
     """Return the tables that an experiment's results allow, by its name and by what varies in them."""
     paper = paper_of(experiment)
     return [] if paper is None else paper.tables(experiment, rows)
@@ -83,7 +83,7 @@ def results_page(name: str) -> ResultsPage:
     if name in PARTNERS:
         both = figures_of(name, [*rows, *results.table(PARTNERS[name])])
         figures = [each for each in both if each.name == AGAINST_MLP] + [f for f in figures if f.name != AGAINST_MLP]
-    tables = [*tables_of(name, rows), *beside_table(beside), Table(ALL_MODELS, rows)]
+    tables = [*tables_of(name, rows), *beside_table(beside), DataTable(ALL_MODELS, rows)]
     shared = {column: values(rows, column)[0] for column in rows[0] if len(values(rows, column)) == 1}
     about = {"models": len(rows), "results": "come with Byheart", **shared}
     return ResultsPage(name, lead_of(name, rows, [*beside_in_words(beside), *_missing(name)]), figures, tables, about)

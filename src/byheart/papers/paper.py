@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from byheart.exhibits import AvailableFigure, Lead, ResultsPage, Table
+from byheart.exhibits import AvailableFigure, DataTable, Lead, ResultsPage
 from byheart.papers import results
 from byheart.papers.capacity.beside import Beside
 from byheart.papers.curves import Rows
@@ -23,7 +23,7 @@ class Paper:
     title: str
     question: str
     figures: Figures
-    tables: Callable[[str, Rows], list[Table]]
+    tables: Callable[[str, Rows], list[DataTable]]
     findings: Callable[[str, Rows], list[str]]
 
     def page(
@@ -31,7 +31,7 @@ class Paper:
         name: str,
         findings: Sequence[str],
         figures: Sequence[AvailableFigure],
-        tables: Sequence[Table],
+        tables: Sequence[DataTable],
         models: int,
     ) -> ResultsPage:
         """Return a page about shipped results of ``models`` models."""
@@ -44,10 +44,10 @@ def shipped_rows(name: str) -> Rows:
     return results.table(name) if name in results.names() else []
 
 
-def presence_table(parts: Mapping[str, Presence]) -> Table:
+def presence_table(parts: Mapping[str, Presence]) -> DataTable:
     """Return a table of how much of each experiment comes with Byheart."""
     rows = [{"experiment": name, **_presence_cells(part)} for name, part in parts.items()]
-    return Table("How much of each experiment comes with Byheart", rows)
+    return DataTable("How much of each experiment comes with Byheart", rows)
 
 
 def _presence_cells(part: Presence) -> dict[str, Any]:

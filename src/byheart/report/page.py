@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.exhibits import Lead, Table
+from byheart.exhibits import DataTable, Lead
 from byheart.files.writing import check_file, write_text
 from byheart.report.style import check_matplotlib, narrow
 from byheart.report.svg import inline, palette
@@ -58,7 +58,7 @@ class Section:
     quote: str = ""
     """Text that is shown unchanged, line by line."""
     pictures: Sequence[Picture] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[DataTable] = ()
     certificates: Sequence[Checked] = ()
     links: Sequence[tuple[str, str]] = ()
     """Texts of links, and their addresses."""
@@ -74,7 +74,7 @@ class HtmlPage:
     title: str
     lead: Lead = field(default_factory=Lead)
     pictures: Sequence[Picture] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[DataTable] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
     pages: Sequence[tuple[str, str, Sequence[str]]] = ()
@@ -100,7 +100,7 @@ def picture_of(draw: Callable[[Path], None], caption: str) -> Picture:
 def html_of(page: HtmlPage) -> str:
     """Return the page's text.
 
-    >>> text = html_of(HtmlPage("A run", tables=[Table("Results", [{"heads": 1, "accuracy": 0.125}])]))
+    >>> text = html_of(HtmlPage("A run", tables=[DataTable("Results", [{"heads": 1, "accuracy": 0.125}])]))
     >>> '<td class="n">0.125</td>' in text, "<script" in text
     (True, False)
     """
@@ -152,7 +152,7 @@ def _drawn(part: HtmlPage | Section, numbers: Iterator[int], colours: set[str]) 
     return {"pictures": pictures, "tables": [_shown(table) for table in part.tables]}
 
 
-def _shown(table: Table) -> dict[str, Any]:
+def _shown(table: DataTable) -> dict[str, Any]:
     """Return a table as the template takes it: columns, cells, and how many rows are left out.
 
     In a column of numbers the name and cells without a number are aligned as numbers, too.

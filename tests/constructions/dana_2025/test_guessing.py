@@ -1,7 +1,5 @@
 """Corollary 2: some contexts held, the others guessed, and at least one in C of these right."""
 
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -88,8 +86,7 @@ def test_refusals() -> None:
     for hold in (0, 17, -1):
         with pytest.raises(BadInput, match=f"^hold is {hold}; expected from 1 to all 16 different contexts$"):
             built(task, hold=hold)
-    message = re.escape("the features of the 7 contexts have rank 6; expected 7. What H = 2 heads")
-    with pytest.raises(BeyondCapacity, match=message):
+    with pytest.raises(BeyondCapacity, match="7 contexts have rank 6; expected 7"):
         built(task, model_dim=2, heads=2, hold=7)
     with pytest.raises(BadInput, match=r"^hold is 3; expected none: it is for labels, distributions have epsilon$"):
         built(distributions(16, 2, 4, 0), hold=3)

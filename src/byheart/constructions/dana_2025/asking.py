@@ -1,4 +1,4 @@
-"""Which contexts are held, and what is asked of the stream at those and at the others."""
+"""Choose the contexts to hold, and the targets of the stream at these contexts and the others."""
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from byheart.tasks.distinct import distinct
 
 
 def held(task: Task, settings: DanaSettings, rng: np.random.Generator) -> Ids:
-    """The examples whose answers will be exact: one of each different context, or of some of them.
+    """Return the examples whose answers will be exact: one for each held context.
 
-    Of distributions the likeliest contexts, as many as it takes to 1 − ε; of labels ``hold`` contexts.
+    For distributions these are the likeliest contexts up to a probability of 1 − ε, for labels ``hold`` contexts.
     """
     checked, tokens = over_ids(NAME, task)
     different = distinct(tokens)
@@ -40,7 +40,7 @@ def held(task: Task, settings: DanaSettings, rng: np.random.Generator) -> Ids:
 
 
 def _some(tokens: Ids, different: Ids, hold: int, rng: np.random.Generator) -> Ids:
-    """So many of the different contexts, at random, but every last token once before any comes twice, and so on."""
+    """Draw ``hold`` of the different contexts, every last token once before any comes twice, and so on."""
     if not 1 <= hold <= len(different):
         raise BadInput(f"hold is {hold}; expected from 1 to all {len(different)} different contexts")
     order = rng.permutation(different)
@@ -53,7 +53,7 @@ def _some(tokens: Ids, different: Ids, hold: int, rng: np.random.Generator) -> I
 
 
 def asked(task: Task, kept: Ids, d: int, settings: DanaSettings, rng: np.random.Generator) -> Asked:
-    """Targets for the examples ``kept``, and what is asked of the other contexts."""
+    """Return the targets of the examples ``kept`` and of the other contexts."""
     assert task.tokens is not None
     different = distinct(task.tokens)
     tokens, left = task.tokens[kept], np.setdiff1d(different.first, kept)
@@ -68,10 +68,10 @@ def asked(task: Task, kept: Ids, d: int, settings: DanaSettings, rng: np.random.
 
 
 def _encoder(task: NextTokenDistribution, d: int, settings: DanaSettings, rng: np.random.Generator) -> Encoder:
-    """The best encoder of the distributions, or, as it is for them, that of the smoothed ones."""
+    """Return the best encoder of the distributions; with smoothing, the encoder of the smoothed distributions."""
     p, likelihoods, smooth = task.probabilities, task.likelihoods, settings.smooth
     if not smooth:
         return best_encoder(p, likelihoods, d, rng=rng, restarts=settings.restarts)
     mixed = (1 - smooth) * p + smooth / p.shape[1]
-    found = best_encoder(mixed, likelihoods, d, rng=rng, restarts=settings.restarts)
-    return balanced(ContextDistributions.checked(p, likelihoods), found.logits, d, found.reached)
+    encoder = best_encoder(mixed, likelihoods, d, rng=rng, restarts=settings.restarts)
+    return balanced(ContextDistributions.checked(p, likelihoods), encoder.logits, d, encoder.reached)

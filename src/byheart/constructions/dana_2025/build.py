@@ -1,4 +1,4 @@
-"""From a task to the network: the best of several draws, by what it is to be good at."""
+"""Build the network for a task: the best of several draws, by a criterion that depends on the kind of task."""
 
 from collections.abc import Callable
 
@@ -34,85 +34,85 @@ from byheart.tasks.distinct import distinct
 from byheart.tasks.theorems import Hypothesis, one_answer
 
 SHARPNESS = (4.0, 8.0, 16.0)
-"""Spreads of the scores that random heads are tried with."""
+"""Spreads of the scores to try for random heads."""
 ROUNDS, FEW = 2, 300
-"""How often all of them are tried if there are few contexts, and how many are few."""
+"""Number of times that all spreads are tried for at most ``FEW`` contexts."""
 STARTS = 6
-"""Draws that are led, one after the other, to answer contexts left out no worse than uniformly."""
+"""Largest number of draws whose attention is improved by descent on the omitted contexts."""
 MOST_ROUNDS = 100
-"""How often they are tried until enough is guessed right: of many contexts about every other draw guesses enough."""
+"""Largest number of rounds until enough guesses are right; with many contexts about every other draw suffices."""
 CLEAR = 1e-9
-"""A guess by less, as a part of the largest logit, is not counted."""
+"""Smallest margin of a guess that counts as right, relative to the largest logit."""
 
 
 def build(task: Task, settings: DanaSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
-    """The network; for distributions every term of the bound is among what was chosen."""
+    """Build a network that has memorized ``task``; for distributions, report every term of the bound."""
     kept = held(task, settings, rng)
-    needs = demand(task, kept)
-    shape, planned = shape_of(needs, settings), plan(needs, settings)
+    task_demand = demand(task, kept)
+    shape, planned = shape_of(task_demand, settings), plan(task_demand, settings)
     check_system(NAME, len(kept))
     planned.check_memory(NAME)
     asked, near = asked_of(task, kept, shape.d, settings, rng), settings.solve_by == "near"
 
-    def drawn() -> list[SolvedNetwork]:
-        return _drawn(needs, shape, asked, rng, near=near)
+    def draw_networks() -> list[SolvedNetwork]:
+        return _draw_networks(task_demand, shape, asked, rng, near=near)
 
     chosen: dict[str, object] = {"heads": shape.H, "head_dim": shape.d_h, "held": len(kept)}
     if isinstance(task, NextToken) and settings.hold is not None:
-        fit, guessed = _guessing(task, kept, drawn)
-        return Made(fit.network, planned, chosen | _factors(fit) | guessed)
+        fit, accuracy = _guessing(task, kept, draw_networks)
+        return Made(fit.network, planned, chosen | _factors(fit) | accuracy)
     if not asked.others.left_out:
-        fit = min(drawn(), key=lambda one: one.roughness)
-        network, constant, more = fit.network, None, {}
+        fit = min(draw_networks(), key=lambda fit: fit.roughness)
+        network, constant, shrinkage = fit.network, None, {}
     else:
         assert isinstance(task, NextTokenDistribution)
-        fit = _leaving_out(drawn(), task, asked, rng, near=near)
-        network, share = shrunk(fit.network, task)
-        constant, more = _constant(fit, asked), {"shrunk": _short(share)}
+        fit = _leaving_out(draw_networks(), task, asked, rng, near=near)
+        network, factor = shrunk(fit.network, task)
+        constant, shrinkage = _constant(fit, asked), {"shrunk": _short(factor)}
     chosen |= _factors(fit)
     if asked.encoder is not None:
         assert isinstance(task, NextTokenDistribution)
-        chosen |= terms(network, task, asked.encoder, kept, constant).as_json() | more
+        chosen |= terms(network, task, asked.encoder, kept, constant).as_json() | shrinkage
     return Made(network, planned, chosen)
 
 
-def _drawn(
-    needs: DanaDemand, shape: DanaShape, asked: Asked, rng: np.random.Generator, *, near: bool
+def _draw_networks(
+    task_demand: DanaDemand, shape: DanaShape, asked: Asked, rng: np.random.Generator, *, near: bool
 ) -> list[SolvedNetwork]:
-    """Networks that answer the contexts held, of several draws; BeyondCapacity if there is none."""
+    """Draw several networks that answer the held contexts; BeyondCapacity if there is none."""
     fitted: list[SolvedNetwork] = []
     poor: tuple[SoftmaxNetwork, Factored] | None = None
-    for sharpness in SHARPNESS * (ROUNDS if needs.held <= FEW else 1):
-        drawn = draw(asked.tokens, needs.size, shape, asked.W_U, sharpness, rng)
+    for sharpness in SHARPNESS * (ROUNDS if task_demand.held <= FEW else 1):
+        drawn = draw(asked.tokens, task_demand.size, shape, asked.W_U, sharpness, rng)
         factored = factor(features(drawn, asked.tokens))
-        if factored.rank == needs.held:
+        if factored.rank == task_demand.held:
             fitted += fits(drawn, factored, asked, rng, near=near)
         elif poor is None or factored.rank > poor[1].rank:
             poor = drawn, factored
     if fitted:
         return fitted
     if poor is not None:
-        raise BeyondCapacity(_beyond(needs, shape, poor[1].rank), poor[0], poor[1].rank)
+        raise BeyondCapacity(_beyond(task_demand, shape, poor[1].rank), poor[0], poor[1].rank)
     raise BadInput(f"{NAME}: no draw has a regular change of basis; take another --model-dim or --seed")
 
 
 def _guessing(
-    task: NextToken, kept: Ids, drawn: Callable[[], list[SolvedNetwork]]
+    task: NextToken, kept: Ids, draw_networks: Callable[[], list[SolvedNetwork]]
 ) -> tuple[SolvedNetwork, dict[str, object]]:
-    """Corollary 2: of the draws the one that guesses best, if it guesses as many as are promised."""
+    """Draw networks until the best one guesses as many answers right as Corollary 2 promises."""
     assert task.tokens is not None
     tokens, stored = task.tokens, int(np.isin(distinct(task.tokens).representatives, kept).sum())
     promised = stored - (stored - task.size.examples) // task.label_count
 
     def right(fit: SolvedNetwork) -> int:
-        """Those that are right beyond the doubts of rounding: the certificate will find no fewer."""
+        """Count the answers that are right by more than rounding: the certificate will find no fewer."""
         logits = evaluate(fit.network, (tokens, None))
-        mine = np.take_along_axis(logits, task.labels[:, None], axis=1)[:, 0]
+        label_logits = np.take_along_axis(logits, task.labels[:, None], axis=1)[:, 0]
         np.put_along_axis(logits, task.labels[:, None], -np.inf, axis=1)
-        return int((mine - logits.max(axis=1) > CLEAR * np.abs(mine).max()).sum())
+        return int((label_logits - logits.max(axis=1) > CLEAR * np.abs(label_logits).max()).sum())
 
     for _ in range(MOST_ROUNDS):
-        best = max(drawn(), key=right)
+        best = max(draw_networks(), key=right)
         if right(best) >= promised:
             return best, {"at_least": promised, "right": right(best)}
     raise BadInput(f"{NAME}: no draw answers {promised} of {task.size.examples} examples right; take another --seed")
@@ -121,9 +121,9 @@ def _guessing(
 def _leaving_out(
     drawn: list[SolvedNetwork], task: NextTokenDistribution, asked: Asked, rng: np.random.Generator, *, near: bool
 ) -> SolvedNetwork:
-    """Theorem 1 with ε > 0: the draw that answers the contexts left out best, led to do no worse than uniformly.
+    """Return the draw that answers the omitted contexts best (Theorem 1 with ε > 0), improved by descent if needed.
 
-    If these are still answered worse, but the task as a whole is not, that is enough.
+    It is enough if the task as a whole is answered no worse than uniformly.
     """
     others, held = asked.others, len(asked.tokens)
 
@@ -135,15 +135,15 @@ def _leaving_out(
     for turn, start in enumerate(starts[:STARTS] if held <= MOST_HELD else ()):
         if diverges(best) <= others.uniform or (turn and shrunk(best.network, task)[1] == 1):
             break
-        led = descended(start, asked)
-        factored = factor(features(led, asked.tokens))
+        improved = descended(start, asked)
+        factored = factor(features(improved, asked.tokens))
         if factored.rank == held:
-            best = min([best, *fits(led, factored, asked, rng, near=near)], key=diverges)
+            best = min([best, *fits(improved, factored, asked, rng, near=near)], key=diverges)
     return best
 
 
 def _constant(fit: SolvedNetwork, asked: Asked) -> float | None:
-    """C of the network's attention; None if it is beyond float64."""
+    """Return the constant C of the network's attention; None if it is beyond float64."""
     held, others = (features(fit.drawn, tokens) for tokens in (asked.tokens, asked.others.tokens))
     spread = Spread.of(fit.factored, held, others)
     return None if spread is None else spread.constant
@@ -160,22 +160,22 @@ def _short(value: float) -> float:
 
 def _beyond(demand: DanaDemand, shape: DanaShape, rank: int) -> str:
     d, d_h, H = shape.d, shape.d_h, shape.H
-    why = f"H·d_h + d = {capacity(H, d_h, d)}"
+    limit = f"H·d_h + d = {capacity(H, d_h, d)}"
     if demand.last_tokens < d:
-        why += f", less {d - demand.last_tokens} as the contexts end in {demand.last_tokens} different tokens only"
+        limit += f", less {d - demand.last_tokens} as the contexts end in {demand.last_tokens} different tokens only"
     free = demand.size.vocab + demand.size.length - 2
     if d_h > free:
-        why += f", where a head counts {free} at most: ω + n − 2"
+        limit += f", where a head counts {free} at most: ω + n − 2"
     if demand.size.length == 1:
-        why = "with one token in a context a head only repeats it"
+        limit = "with one token in a context a head only repeats it"
     return (
-        f"{NAME}: the features of the {demand.held} contexts have rank {rank}; expected {demand.held}. What H = {H} "
-        f"heads of d_h = {d_h} in d = {d} hold: {why}. Take more heads or a larger model_dim"
+        f"{NAME}: the features of the {demand.held} contexts have rank {rank}; expected {demand.held}. The capacity of "
+        f"H = {H} heads of d_h = {d_h} in d = {d}: {limit}. Take more heads or a larger model_dim"
     )
 
 
 def hypotheses(task: Task, _: DanaSettings) -> list[Hypothesis]:
-    """What the corollary, and its count, ask of a task."""
+    """Check the hypotheses of the corollary and of its count."""
     if not isinstance(task, NextToken | NextTokenDistribution) or task.tokens is None:
         raise BadInput(f"{NAME} is about next-token tasks over token ids; the task is {task.kind}")
     n, last = task.size.length, len(np.unique(task.tokens[:, -1]))

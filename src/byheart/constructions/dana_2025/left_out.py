@@ -1,9 +1,9 @@
-"""Contexts that are left out, answered no worse than uniformly: attention led there, and what is left shrunk.
+"""Answer omitted contexts no worse than uniformly: improve the attention by descent, or shrink the logits.
 
-The theorem holds for almost every attention, with a constant C that for random ones is large: as many features as
-contexts held are a square matrix, whose inverse is large. Ours, and no part of the paper: from a random draw
-descend (L-BFGS, gradients through the linear system) on the divergence of the contexts left out, until they are
-answered as well as uniformly, or for some hundred steps. Those held stay exact, for every attention.
+The theorem holds for almost every attention, but for random attention its constant C is large: with as many features as
+held contexts, C depends on the inverse of a square random matrix. This module is ours, not part of the paper. From a
+random draw it descends (L-BFGS, gradients through the linear system) on the divergence of the omitted contexts, until
+they are answered as well as uniformly, or for a few hundred steps. Held contexts stay exact, for every attention.
 """
 
 from dataclasses import replace
@@ -20,19 +20,20 @@ from byheart.tasks import NextTokenDistribution
 from byheart.tasks.arrays import Floats
 
 MOST_STEPS, FEW_STEPS = 300, 100
-"""Of a descent, if there are at most as many contexts held as FEW, and if there are more."""
+"""Largest numbers of steps of a descent for at most ``FEW`` held contexts, and for more."""
 FEW = 100
+"""Number of held contexts up to which a descent may take ``MOST_STEPS`` steps."""
 MOST_HELD = 1000
-"""With more contexts held every step takes seconds, and none is taken."""
+"""Largest number of held contexts for which a descent is tried: with more, every step takes seconds."""
 
 
 def descended(drawn: SoftmaxNetwork, asked: Asked) -> SoftmaxNetwork:
-    """The drawn network with an attention that answers the contexts left out better."""
+    """Return the drawn network with an attention that answers the omitted contexts better."""
     from scipy.optimize import minimize
 
     others = asked.others
-    known = np.log(np.where(others.probabilities > 0, others.probabilities, 1))
-    entropy = -float(others.likelihoods @ (others.probabilities * known).sum(axis=1))
+    logs = np.log(np.where(others.probabilities > 0, others.probabilities, 1))
+    entropy = -float(others.likelihoods @ (others.probabilities * logs).sum(axis=1))
 
     def stop(intermediate_result: object) -> None:
         if getattr(intermediate_result, "fun", np.inf) - entropy <= others.uniform:
@@ -40,12 +41,12 @@ def descended(drawn: SoftmaxNetwork, asked: Asked) -> SoftmaxNetwork:
 
     start = np.concatenate([getattr(drawn, name).ravel() for name in DRAWN])
     options = {"maxiter": MOST_STEPS if len(asked.tokens) <= FEW else FEW_STEPS}
-    found = minimize(_loss, start, (drawn, asked), "L-BFGS-B", jac=True, callback=stop, options=options)
-    return _with(drawn, found.x) if np.isfinite(found.x).all() else drawn
+    minimum = minimize(_loss, start, (drawn, asked), "L-BFGS-B", jac=True, callback=stop, options=options)
+    return _with(drawn, minimum.x) if np.isfinite(minimum.x).all() else drawn
 
 
 def _with(drawn: SoftmaxNetwork, flat: Floats) -> SoftmaxNetwork:
-    """The network with other weights DRAWN, one after the other."""
+    """Return the network with the weights DRAWN taken from one flat array."""
     shapes = [getattr(drawn, name).shape for name in DRAWN]
     parts = np.split(flat, np.cumsum([np.prod(shape) for shape in shapes])[:-1])
     new: dict[str, Any] = {name: part.reshape(shape) for name, part, shape in zip(DRAWN, parts, shapes, strict=True)}
@@ -53,9 +54,9 @@ def _with(drawn: SoftmaxNetwork, flat: Floats) -> SoftmaxNetwork:
 
 
 def _loss(flat: Floats, drawn: SoftmaxNetwork, asked: Asked) -> tuple[float, Floats]:
-    """Cross-entropy of the contexts left out, by likelihood, where W has least norm; and its gradient.
+    """Return the cross-entropy of the omitted contexts for the W of least norm, and its gradient.
 
-    With F⁺ = QR⁻ᵀ from the factors Fᵀ = QR of the features held, W = F⁺Y, and a change dF changes W by
+    With F⁺ = QR⁻ᵀ from the factors Fᵀ = QR of the held contexts' features, W = F⁺Y, and a change dF changes W by
     −F⁺ dF W + (I − QQᵀ) dFᵀ (F⁺)ᵀW.
     """
     from scipy.linalg import solve_triangular
@@ -78,10 +79,10 @@ def _loss(flat: Floats, drawn: SoftmaxNetwork, asked: Asked) -> tuple[float, Flo
 
 
 def shrunk(network: SoftmaxNetwork, task: NextTokenDistribution) -> tuple[SoftmaxNetwork, float]:
-    """The network with W_U multiplied by the best number from 0 to 1, and that number; 1 unless uniform is better.
+    """Return the network with W_U times the best factor from 0 to 1, and the factor; 1 unless uniform is better.
 
-    The divergence is convex in the logits, and at 0 it is that of uniform answers: so it is no larger than this, and
-    no larger than the network's own.
+    The divergence is convex in the logits, and at factor 0 it is that of uniform answers. So the result is at most
+    that, and at most the network's own.
     """
     from scipy.optimize import minimize_scalar
 

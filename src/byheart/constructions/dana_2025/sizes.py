@@ -1,4 +1,4 @@
-"""The settings, and the shape of the network that they and a task's sizes lead to."""
+"""The settings, and the shape of the network that follows from them and a task's sizes."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,26 +16,27 @@ NAME = "dana-2025"
 
 @dataclass(frozen=True)
 class DanaSettings:
-    """The sizes of the network."""
+    """Settings for the sizes of the network."""
 
     model_dim: int | None = None
-    """d: dimension of the stream. None: 2 for labels, the fewest parameters; ω − 1 for distributions, all in reach."""
+    """d: dimension of the stream (default: 2 for labels, which takes the fewest parameters; ω − 1 for distributions,
+    all of which are then within reach)."""
     head_dim: int | None = None
-    """d_h ≤ d; None: d."""
+    """d_h: dimension of a head, at most d (default: d)."""
     heads: int | None = None
-    """H; None: the fewest with which all contexts (or 1 − epsilon of them) are held."""
+    """H: number of heads (default: the fewest that hold all contexts, or 1 − epsilon of them)."""
     epsilon: float = 0.0
-    """ε: distributions only; the probability of the contexts that may be omitted."""
+    """ε: probability of the contexts that may be omitted (distributions only)."""
     restarts: int = 8
-    """Distributions only: random starts of the search for the best encoder, which has local minima."""
+    """Number of random starts of the search for the best encoder, which has local minima (distributions only)."""
     query_dim: int | None = None
-    """Width of queries and keys, up to d; None: d_h. 1 is enough (Remark 2)."""
+    """Width of queries and keys, at most d (default: d_h). 1 is enough (Remark 2)."""
     hold: int | None = None
-    """Labels only: this many contexts are held, and the others guessed (Corollary 2); None: all are held."""
+    """Number of contexts to hold; the others are guessed (labels only, Corollary 2; default: all are held)."""
     solve_by: Literal["near", "svd"] = "near"
-    """Where contexts are left out: W_O is the paper's (svd); or ours (near), if heads are left and it does better."""
+    """Choice of W_O if contexts are omitted: the paper's (svd), or ours (near) if heads are left and it is better."""
     smooth: float = 0.0
-    """δ: distributions only; (1 − δ)p + δ/ω is encoded in place of p, with logits of order log(1/δ) (Theorem 3)."""
+    """δ: encode (1 − δ)p + δ/ω in place of p, with logits of order log(1/δ) (distributions only, Theorem 3)."""
 
 
 @dataclass(frozen=True)
@@ -51,32 +52,33 @@ class DanaShape:
 
 @dataclass(frozen=True)
 class DanaDemand:
-    """What the size of the network depends on."""
+    """The numbers that determine the size of the network."""
 
     size: Size
     held: int
-    """Contexts whose answers are exact: all different ones, or the likeliest, or those that are not guessed."""
+    """Number of held contexts: all different ones, the likeliest, or those that are not guessed."""
     last_tokens: int
-    """Different tokens that these end in."""
+    """Number of different last tokens of held contexts."""
     distributions: bool = False
+    """True if the task's answers are distributions."""
 
 
 def demand(task: Task, kept: Ids) -> DanaDemand:
-    """Count what ``task`` demands if the answers of the examples ``kept`` are to be exact."""
+    """Count the demands of ``task`` if the answers of the examples ``kept`` are to be exact."""
     assert task.tokens is not None
     last_tokens = len(np.unique(task.tokens[kept, -1]))
     return DanaDemand(task.size, len(kept), last_tokens, isinstance(task, NextTokenDistribution))
 
 
 def worst_demand(size: Size, settings: DanaSettings) -> DanaDemand:
-    """The hardest labelled task of a size: every context counts, and all end in one token."""
+    """Return the demand of the hardest labelled task of ``size``: all contexts differ, and all end in one token."""
     if size.dim is not None:
         raise BadInput(f"{NAME} reads token ids; the tokens are vectors of dimension {size.dim}")
     return DanaDemand(size, size.examples if settings.hold is None else min(settings.hold, size.examples), 1)
 
 
 def plan(demand: DanaDemand, settings: DanaSettings) -> Plan:
-    """Every tensor's shape: d(n + ω + C + 4 d_h H) entries, or d(n + ω + C + 2(d_h + 1)H) if queries have width 1."""
+    """Plan every tensor: d(n + ω + C + 4 d_h H) entries, or d(n + ω + C + 2(d_h + 1)H) if queries have width 1."""
     size, shape = demand.size, shape_of(demand, settings)
     d, ask, read, write = shape.d, *((shape.H, *sizes) for sizes in _heads(shape))
     parts: tuple[Part, ...] = (
@@ -89,12 +91,12 @@ def plan(demand: DanaDemand, settings: DanaSettings) -> Plan:
 
 
 def _heads(shape: DanaShape) -> tuple[tuple[int, int], ...]:
-    """The shapes of W_Q and W_K, of W_V, and of W_O in a head."""
+    """Return the shapes of W_Q and W_K, of W_V, and of W_O in a head."""
     return (shape.d, shape.query), (shape.d, shape.d_h), (shape.d_h, shape.d)
 
 
 def shape_of(demand: DanaDemand, settings: DanaSettings) -> DanaShape:
-    """The network's dimensions; BadInput for settings that no network has."""
+    """Return the network's dimensions; BadInput for settings that no network can have."""
     d = settings.model_dim
     if d is None:
         d = max(1, demand.size.labels - 1) if demand.distributions else 2

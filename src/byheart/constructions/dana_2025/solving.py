@@ -1,4 +1,4 @@
-"""What is asked of the stream, and the values with which it is given: one linear system, and a change of basis."""
+"""Solve for the values that give the stream its targets: one linear system, and a change of basis."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -12,46 +12,46 @@ from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.tasks.arrays import Floats, Ids
 
 SINGULAR = 1e9
-"""A change of basis with a condition number beyond this is not used."""
+"""Largest condition number of a change of basis that is used."""
 TAME = 1e-4
-"""Omitted contexts are not moved along directions that take larger weights than 1/TAME."""
+"""Omitted contexts are not moved along directions that need weights larger than 1/TAME."""
 SLIGHT = 1e-5
-"""Relative to the weights: what is added to the paper's to make its change of basis regular, part of γ."""
+"""Size, relative to the weights, of the change that makes the paper's change of basis regular; it is part of γ."""
 
 
 @dataclass(frozen=True, eq=False)
 class OtherContexts:
-    """Contexts [R, n] that are not held, and what they are asked for."""
+    """Contexts [R, n] that are not held, and their targets."""
 
     tokens: Ids
     targets: Floats
-    """[R, d]"""
+    """Targets of the stream [R, d]."""
     likelihoods: Floats = field(default_factory=lambda: np.zeros(0))
-    """[R]; none for labels"""
+    """Probabilities of the contexts [R]; empty for labels."""
     probabilities: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    """[R, C]; none for labels"""
+    """Distributions of the answers [R, C]; empty for labels."""
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     @property
     def left_out(self) -> float:
-        """Their probability, if they have distributions."""
+        """Total probability of the contexts, if they have distributions."""
         return float(self.likelihoods.sum())
 
     @property
     def uniform(self) -> float:
-        """Their divergence from uniform answers, times their probability."""
+        """Divergence of the contexts from uniform answers, times their probability."""
         return divergence(np.zeros_like(self.probabilities), self.probabilities, self.likelihoods)
 
     def divergence(self, network: SoftmaxNetwork) -> float:
-        """Their divergence from what the network answers, times their probability."""
+        """Return the divergence of the contexts from the network's answers, times their probability."""
         return divergence(evaluate(network, (self.tokens, None)), self.probabilities, self.likelihoods)
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is asked of the stream: W_U [d, C], the contexts held and their targets, and the others."""
+    """The demands on the stream: W_U [d, C], the held contexts and their targets, and the other contexts."""
 
     W_U: Floats
     tokens: Ids
@@ -62,23 +62,23 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class SolvedNetwork:
-    """A network that answers the contexts held, and the drawn one that it was made of."""
+    """A network that answers the held contexts, and the drawn network that it comes from."""
 
     network: SoftmaxNetwork
     drawn: SoftmaxNetwork
     factored: Factored
-    """The features of the contexts held."""
+    """Factored features of the held contexts."""
     basis: float
     """Condition number of the change of basis."""
 
     @property
     def roughness(self) -> float:
-        """Rounding is magnified by the features' condition number, and by the basis' in keys and queries both."""
+        """Magnification of rounding errors: by the features, and by the change of basis in both keys and queries."""
         return self.factored.condition * self.basis**2
 
 
 def labels_as_targets(labels: Ids, label_count: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """W_U [d, C] and the targets [N, d] of these labels."""
+    """Return W_U [d, C] and the targets [N, d] of ``labels``."""
     if d == 2:
         angles = 2 * np.pi * np.arange(label_count) / label_count
         rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -94,7 +94,7 @@ def labels_as_targets(labels: Ids, label_count: int, d: int, rng: np.random.Gene
 
 
 def _smallest_difference(rows: Floats) -> float:
-    """The smallest distance of two rows; 1 if there is one row."""
+    """Return the smallest distance of two rows; 1 if there is one row."""
     products = rows @ rows.T
     np.fill_diagonal(products, -1.0)
     return float(np.sqrt(max(2 - 2 * products.max(), 1e-12))) if len(rows) > 1 else 1.0
@@ -103,10 +103,10 @@ def _smallest_difference(rows: Floats) -> float:
 def fits(
     drawn: SoftmaxNetwork, factored: Factored, asked: Asked, rng: np.random.Generator, *, near: bool = True
 ) -> Iterator[SolvedNetwork]:
-    """Networks with this attention that answer the contexts held, of those with a regular change of basis.
+    """Yield networks with the drawn attention that answer the held contexts and have a regular change of basis.
 
-    That of the paper's W_O, which is the W of least norm; and, if ``near``, where there are more features than contexts
-    held, that of a W which brings the other contexts nearer.
+    One uses the paper's W_O, the W of least norm. With ``near`` and more features than held contexts, another uses a W
+    that brings the other contexts nearer.
     """
     targets, others = _spanning(asked.targets, drawn, rng), asked.others
     if len(others) and not near:
@@ -124,7 +124,7 @@ def fits(
 def _rebased(
     drawn: SoftmaxNetwork, factored: Factored, W: Floats, rng: np.random.Generator, *, slight: bool = False
 ) -> Iterator[SolvedNetwork]:
-    """The network with values W [F, d], the skip connection's block M made a change of basis; none if M is singular."""
+    """Yield the network with values W [F, d]; its change of basis is the skip connection's block M, if regular."""
     H, d, d_h = drawn.W_V.shape
     if np.linalg.cond(W[:d]) > SINGULAR:
         size = np.abs(W).max() * (SLIGHT if slight else 1.0)
@@ -140,52 +140,52 @@ def _rebased(
     yield SolvedNetwork(network, drawn, factored, condition)
 
 
-def _towards(others: Floats, wanted: Floats, W: Floats, factored: Factored) -> Floats:
-    """What to add to W so that no held context changes, and features ``others`` come nearest to ``wanted``."""
+def _towards(others: Floats, targets: Floats, W: Floats, factored: Factored) -> Floats:
+    """Return the change of W that moves features ``others`` nearest to ``targets`` and keeps all held contexts."""
     free = factored.invisible(others.T).T
     left, singular, right = np.linalg.svd(free, full_matrices=False)
     firm = singular > TAME * np.linalg.norm(others, 2)
-    return np.asarray(right[firm].T @ ((left[:, firm].T @ (wanted - others @ W)) / singular[firm, None]), np.float64)
+    return np.asarray(right[firm].T @ ((left[:, firm].T @ (targets - others @ W)) / singular[firm, None]), np.float64)
 
 
 def _spanning(targets: Floats, drawn: SoftmaxNetwork, rng: np.random.Generator) -> Floats:
-    """The targets, and, where they do not span R^d, something that W_U does not see added to them."""
+    """Return targets that span R^d; if needed, add random vectors in the kernel of W_U."""
     d = targets.shape[1]
     if np.linalg.matrix_rank(targets) == d:
         return targets
     assert drawn.W_U is not None
     left, singular, _ = np.linalg.svd(drawn.W_U)
-    unseen = left[:, int((singular > 1e-12 * singular[0]).sum()) :]
+    kernel = left[:, int((singular > 1e-12 * singular[0]).sum()) :]
     size = max(1.0, float(np.abs(targets).max()))
-    added: Floats = size * rng.standard_normal((len(targets), unseen.shape[1])) @ unseen.T
-    return targets + added
+    noise: Floats = size * rng.standard_normal((len(targets), kernel.shape[1])) @ kernel.T
+    return targets + noise
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """The paper's W_O, and by how much it spreads to contexts that are left out.
+    """The paper's W_O, and the factor by which it spreads to omitted contexts.
 
-    Let there be T contexts held, and let Φᵀ be the features of all contexts, a column each, projected on the span of
-    those held (a matrix that W_V may contain): Φᵀ = UΣV with T singular values that are not zero. With P₁ for the
-    contexts held (and for all T directions), P₂ for those left out,
+    Let T contexts be held, and let the columns of Φᵀ be the features of all contexts, projected on the span of those of
+    held contexts (W_V may contain the projection): Φᵀ = UΣV with T singular values that are not zero. With P₁ for the
+    held contexts (and for all T directions), P₂ for the omitted ones,
 
         W_Oᵀ = E P₁ᵀ(P₁VP₁ᵀ)⁻¹Σ⁻¹Uᵀ,        W_OᵀΦᵀ = E P₁ᵀ(P₁VP₁ᵀ)⁻¹V:
 
-    E on the contexts held, exactly, and E times B = (P₁VP₁ᵀ)⁻¹P₁VP₂ᵀ on the others. So the logits of the others are off
-    by WE[B; −I], whose columns are no longer than C‖WE‖₂, C = √(1 + ‖B‖₂²). As it lies in the span of the features
-    held, it is the W_O of least norm; with as many features as contexts held, the only one.
+    The outputs are exactly E on the held contexts, and E times B = (P₁VP₁ᵀ)⁻¹P₁VP₂ᵀ on the others. So the logits of the
+    others are off by WE[B; −I], whose columns have norms of at most C‖WE‖₂, C = √(1 + ‖B‖₂²). This W_O lies in the span
+    of the held contexts' features, so it has the least norm; with as many features as held contexts, it is unique.
     """
 
     left: Floats
-    """UΣ⁻¹ [F, T]"""
+    """Matrix UΣ⁻¹ [F, T]."""
     inner: Floats
-    """P₁VP₁ᵀ [T, T]"""
+    """Matrix P₁VP₁ᵀ [T, T]."""
     others: Floats
-    """B [T, R]"""
+    """Matrix B [T, R]."""
 
     @classmethod
     def of(cls, factored: Factored, held: Floats, others: Floats) -> "Spread | None":
-        """From the features [T, F], which are independent, and [R, F]; None if P₁VP₁ᵀ is singular in float64."""
+        """Compute from independent features [T, F] and the others' [R, F]; None if P₁VP₁ᵀ is singular in float64."""
         count = len(held)
         inside = others - factored.invisible(others.T).T
         V, singular, U = (part[..., :count] for part in _svd(np.vstack([held, inside])))
@@ -195,16 +195,16 @@ class Spread:
         return cls(U / singular, inner, np.asarray(np.linalg.solve(inner, V[count:].T), np.float64))
 
     def solve(self, targets: Floats) -> Floats:
-        """W [F, k], the transpose of W_O, for the targets [T, k] of the contexts held."""
+        """Return W [F, k], the transpose of W_O, for the targets [T, k] of the held contexts."""
         return np.asarray(self.left @ np.linalg.solve(self.inner.T, targets), np.float64)
 
     @property
     def constant(self) -> float:
-        """C"""
+        """Constant C = √(1 + ‖B‖₂²)."""
         return float(np.sqrt(1 + np.linalg.norm(self.others, 2) ** 2)) if self.others.size else 1.0
 
 
 def _svd(features: Floats) -> tuple[Floats, Floats, Floats]:
-    """V, the singular values, and U of features = VΣUᵀ, directions in columns."""
+    """Return V, the singular values, and U of features = VΣUᵀ, with directions in columns."""
     V, singular, U = np.linalg.svd(features, full_matrices=False)
     return V, singular, U.T

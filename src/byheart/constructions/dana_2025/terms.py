@@ -1,4 +1,4 @@
-"""The terms of Theorem 1's bound, measured."""
+"""Measure the terms of Theorem 1's bound."""
 
 import math
 from dataclasses import dataclass, fields
@@ -15,47 +15,47 @@ from byheart.tasks.distinct import distinct
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of the bound on a distribution's divergence, as they are measured (in nats)."""
+    """The measured terms of the bound on a distribution's divergence, in nats."""
 
     divergence: float
-    """Σ_t π_t KL(p_t ‖ T_t) of the network, over all contexts."""
+    """Divergence of the network, Σ_t π_t KL(p_t ‖ T_t) over all contexts."""
     uniform: float
-    """The same of uniform answers."""
+    """Divergence of uniform answers."""
     encoder: float
-    """The same of the best sequence encoder known: no network of this dimension is known to do better."""
+    """Divergence of the best known sequence encoder; no network of this dimension is known to do better."""
     encoder_gap: float
-    """γ: with its unembedding no encodings, and with its encodings no unembedding, are better by more than this."""
+    """γ: bound on the gain from better encodings for the encoder's unembedding, or from a better unembedding."""
     encoder_lower: float
-    """Proved: no encoder of this dimension, and so no network, has a smaller divergence. Weak, but a theorem."""
+    """Proved lower bound on the divergence of every encoder, and so every network, of this dimension. It is weak."""
     closed_bound: float
-    """Some encoder of this dimension has at most this, useful for almost look-up tables: ours, by one λ for all."""
+    """Our bound on the best encoder's divergence, with one λ for all contexts; useful for almost look-up tables."""
     theorem_2: float | None
-    """The same as the paper has it, by one λ for each context; None where it says nothing, up to d = 128 log(ω + 1)."""
+    """The paper's bound on it, with one λ per context; None where it is void, up to d = 128 log(ω + 1)."""
     left_out: float
-    """ε: the probability of the contexts that were omitted."""
+    """ε: probability of the omitted contexts."""
     norm: float
-    """‖WE‖₂, the largest singular value of the encoder's logits."""
+    """Largest singular value ‖WE‖₂ of the encoder's logits."""
     constant: float | None
-    """C, see :class:`~byheart.constructions.dana_2025.solving.Spread`; None where nothing was omitted."""
+    """Constant C of :class:`~byheart.constructions.dana_2025.solving.Spread`; None if nothing was omitted."""
 
     @property
     def excess(self) -> float:
-        """How much worse the network is than the encoder."""
+        """Divergence of the network minus that of the encoder."""
         return self.divergence - self.encoder
 
     @property
     def stated(self) -> float | None:
-        """The right-hand side as the theorem has it: encoder + C·ε·‖WE‖₂, the encoder's own γ in its divergence."""
+        """Right-hand side of the theorem: encoder + C·ε·‖WE‖₂, with γ in the encoder's divergence."""
         return self._right_hand_side(1)
 
     @property
     def proved(self) -> float | None:
-        """The same with √2 before the norm, which is always enough."""
+        """Right-hand side with √2 before the norm, which is always enough."""
         return self._right_hand_side(math.sqrt(2))
 
     @property
     def appendix(self) -> float | None:
-        """The same with 2, as the appendix has it (equation 13)."""
+        """Right-hand side with 2 before the norm, as in the appendix (equation 13)."""
         return self._right_hand_side(2)
 
     def _right_hand_side(self, factor: float) -> float | None:
@@ -64,7 +64,7 @@ class Terms:
         return self.encoder + factor * self.constant * self.left_out * self.norm
 
     def as_json(self) -> dict[str, object]:
-        """The terms by name."""
+        """Return the terms by name."""
         names = [field.name for field in fields(self)] + ["excess", "stated", "proved", "appendix"]
         return {name: None if (value := getattr(self, name)) is None else float(f"{value:.6g}") for name in names}
 
@@ -93,7 +93,7 @@ def terms(
 
 
 def closed_bounds(task: NextTokenDistribution, dim: int) -> tuple[float, float | None]:
-    """For almost look-up tables: our bound on the best encoder's divergence, and the paper's, None if it has none."""
+    """Return our bound on the best encoder's divergence and the paper's (None if void), for almost look-up tables."""
     p, likelihoods = task.probabilities, task.likelihoods
     if p.shape[1] < 2 or dim < 1:
         return 0.0, None
@@ -103,11 +103,11 @@ def closed_bounds(task: NextTokenDistribution, dim: int) -> tuple[float, float |
     wrong = np.where(np.arange(p.shape[1]) == p.argmax(axis=1)[:, None], 0, p)
     spread = np.abs(wrong / np.where(misses > 0, misses, 1)[:, None] - 1 / (p.shape[1] - 1))
     uneven = (spread.sum(axis=1) - 1 / (p.shape[1] - 1)) / 2
-    each = [
+    by_context = [
         entropy_matched(
             p.shape[1], 2 * coherence(p.shape[1], dim), float(miss), float(entropy), float(np.clip(tv, 0, 1))
         )
         for miss, entropy, tv in zip(misses, entropies, uneven, strict=True)
     ]
-    matched = math.inf if math.inf in each else float(likelihoods @ np.array(each))
+    matched = math.inf if math.inf in by_context else float(likelihoods @ np.array(by_context))
     return closed, matched if math.isfinite(matched) else None

@@ -19,7 +19,7 @@ from byheart.certificates import judge
 from byheart.compiler import CompilerSettings, compile
 from byheart.constructions import Built, build
 from byheart.errors import BadInput
-from byheart.exhibits import Table
+from byheart.exhibits import DataTable
 from byheart.papers.built import built
 from byheart.papers.capacity.ladder import plateaus
 from byheart.progress import Report
@@ -115,10 +115,10 @@ def beside_in_words(beside: Sequence[Beside]) -> list[str]:
     )
 
 
-def beside_table(beside: Sequence[Beside]) -> list[Table]:
+def beside_table(beside: Sequence[Beside]) -> list[DataTable]:
     """Return a table of the networks; an empty list if there are none."""
     title = "Networks built for the same labels (first seed), every answer checked"
-    return [Table(title, [asdict(each) for each in beside])] if beside else []
+    return [DataTable(title, [asdict(each) for each in beside])] if beside else []
 
 
 def shipped_beside(rows: Sequence[Mapping[str, Any]]) -> list[Beside]:

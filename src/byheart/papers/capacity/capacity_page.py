@@ -5,7 +5,7 @@ from dataclasses import asdict
 from functools import partial
 
 from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
-from byheart.exhibits import AvailableFigure, Table
+from byheart.exhibits import AvailableFigure, DataTable
 from byheart.lab.fits import compare
 from byheart.papers.capacity.beside import Beside
 from byheart.papers.capacity.capacity_figures import capacity_figure, tuning_figure
@@ -30,14 +30,16 @@ def _figures(_: str, rows: Rows, beside: Sequence[Beside] = ()) -> list[Availabl
     return figures
 
 
-def _tables(_: str, rows: Rows) -> list[Table]:
+def _tables(_: str, rows: Rows) -> list[DataTable]:
     """Return bits per parameter at all points, and laws of the most that is held over the parameters."""
-    tables = [Table("Bits per parameter, mean and 95 % interval over seeds", [asdict(point) for point in held(rows)])]
+    tables = [
+        DataTable("Bits per parameter, mean and 95 % interval over seeds", [asdict(point) for point in held(rows)])
+    ]
     best = plateaus(rows)
     if len(best) >= LEAST_POINTS:
         sizes, bits = [p.parameters for p in best], [p.bits_per_parameter * p.parameters for p in best]
         laws = law_rows(compare(sizes, bits, ("linear", "quadratic", "power")))
-        tables.append(Table("Laws of the most bits held over parameters", laws))
+        tables.append(DataTable("Laws of the most bits held over parameters", laws))
     return tables
 
 

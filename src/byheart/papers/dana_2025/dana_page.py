@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from byheart.exhibits import AvailableFigure, ResultsPage, Table
+from byheart.exhibits import AvailableFigure, DataTable, ResultsPage
 from byheart.lab.linear import SATURATED
 from byheart.lab.rows import is_number
 from byheart.papers.built import built
@@ -66,27 +66,29 @@ def _figures(_: str, rows: Rows, __: object = ()) -> list[AvailableFigure]:
     return figures
 
 
-def _tables(experiment: str, rows: Rows) -> list[Table]:
+def _tables(experiment: str, rows: Rows) -> list[DataTable]:
     return [*_published(experiment, rows), *_slope_laws(rows)]
 
 
-def _published(experiment: str, rows: Rows) -> list[Table]:
+def _published(experiment: str, rows: Rows) -> list[DataTable]:
     """Return every published point, the slopes of the curves, and what the paper says about them."""
     if not (beside(rows) and any(is_number(row.get("last_accuracy")) for row in rows)):
         return []
     points = [point_cells(point) for point in gaps(experiment, rows).points]
-    tables = [Table("Published points: training accuracy, as it was reported, and over all contexts (uniform)", points)]
+    tables = [
+        DataTable("Published points: training accuracy, as it was reported, and over all contexts (uniform)", points)
+    ]
     if experiment in names():
         cells = [slope.cells() for slope in slopes(experiment, rows)]
-        tables.append(Table(f"Slopes of accuracy below {SATURATED} (95 %)", cells))
+        tables.append(DataTable(f"Slopes of accuracy below {SATURATED} (95 %)", cells))
     reported = [claim.cells() for claim in claims({experiment: rows})]
-    return [*tables, Table("What the paper reports of them (95 %)", reported)] if reported else tables
+    return [*tables, DataTable("What the paper reports of them (95 %)", reported)] if reported else tables
 
 
-def _slope_laws(rows: Rows) -> list[Table]:
+def _slope_laws(rows: Rows) -> list[DataTable]:
     plain = [row for row in rows if row.get("hidden") is None]
     if len(values(plain, "heads")) > 1 and has_slopes(plain):
-        return [Table("Laws fitted to the slopes over d", law_rows(slopes_of(plain).comparison))]
+        return [DataTable("Laws fitted to the slopes over d", law_rows(slopes_of(plain).comparison))]
     return []
 
 
@@ -134,11 +136,13 @@ def paper_page(name: str) -> ResultsPage:
         AvailableFigure("held", caption, partial(held_figure, rows)),
     ]
     findings = [summary(together), quoted(held).in_words()]
-    findings += [f"{gaps.name.removeprefix(f'{name}-')}: {summary(gaps)}" for gaps in each]
+    findings += [f"{part.name.removeprefix(f'{name}-')}: {summary(part)}" for part in each]
     listed = [
-        Table("Gaps by experiment: training accuracy, here minus published", [gap_cells(gaps) for gaps in experiments]),
-        Table("What the paper reports (95 %)", [claim.cells() for claim in reported]),
-        Table("Slopes of accuracy below 0.9 (95 %)", [slope.cells() for slope in all_slopes]),
-        Table("How many associations are held: single runs, each answer proved", [count.cells() for count in held]),
+        DataTable(
+            "Gaps by experiment: training accuracy, here minus published", [gap_cells(part) for part in experiments]
+        ),
+        DataTable("What the paper reports (95 %)", [claim.cells() for claim in reported]),
+        DataTable("Slopes of accuracy below 0.9 (95 %)", [slope.cells() for slope in all_slopes]),
+        DataTable("How many associations are held: single runs, each answer proved", [count.cells() for count in held]),
     ]
     return DANA.page(name, findings, figures, listed, sum(map(len, tables.values())))

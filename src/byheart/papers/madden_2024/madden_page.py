@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from byheart.exhibits import AvailableFigure, ResultsPage, Table
+from byheart.exhibits import AvailableFigure, DataTable, ResultsPage
 from byheart.lab.fits import compare
 from byheart.papers import results
 from byheart.papers.curves import Rows
@@ -21,17 +21,17 @@ def _figures(_: str, rows: Rows, __: object = ()) -> list[AvailableFigure]:
     return [AvailableFigure("loss-gap", caption, partial(loss_figure, rows))]
 
 
-def _tables(_: str, rows: Rows) -> list[Table]:
+def _tables(_: str, rows: Rows) -> list[DataTable]:
     """Return the least m within 1 % for each n, and laws over n of the m at which 1 % is crossed."""
     if not rows:
         return []
     sizes = widths(rows)
-    tables = [Table(WIDTHS, [_cells(width) for width in sizes])]
+    tables = [DataTable(WIDTHS, [_cells(width) for width in sizes])]
     crossed = [(width.stories, width.crossing) for width in sizes if width.crossing is not None]
     if len(crossed) >= LEAST_POINTS:
         laws = compare([n for n, _ in crossed], [m for _, m in crossed], ("linear", "quadratic", "power"))
         title = "Laws of the m at which the excess crosses 1 %, over the stories (95 %)"
-        tables.append(Table(title, law_rows(laws)))
+        tables.append(DataTable(title, law_rows(laws)))
     return tables
 
 
@@ -93,6 +93,6 @@ def paper_page(name: str) -> ResultsPage:
     for each, rows in rows_of.items():
         setting = each.removeprefix(f"{name}-")
         figures += [AvailableFigure(f"{setting}-{own.name}", own.caption, own.make) for own in _figures(each, rows)]
-        tables += [Table(f"{setting}: {table.title}", table.rows) for table in _tables(each, rows)]
+        tables += [DataTable(f"{setting}: {table.title}", table.rows) for table in _tables(each, rows)]
         findings += [f"{setting}: {finding}" for finding in _findings(each, rows)]
     return MADDEN.page(name, findings, figures, [*tables, presence_table(parts)], sum(map(len, rows_of.values())))

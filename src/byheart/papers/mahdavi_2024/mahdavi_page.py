@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from byheart.exhibits import AvailableFigure, ResultsPage, Table
+from byheart.exhibits import AvailableFigure, DataTable, ResultsPage
 from byheart.lab.crossing import crossing, probes_of
 from byheart.lab.fits import compare
 from byheart.lab.linear import SATURATED, unsaturated
@@ -51,31 +51,31 @@ def _figures(_: str, rows: Rows, __: object = ()) -> list[AvailableFigure]:
     return [AvailableFigure(along.replace("_", "-"), caption, partial(sweep_figure, rows, along))]
 
 
-def _tables(_: str, rows: Rows) -> list[Table]:
+def _tables(_: str, rows: Rows) -> list[DataTable]:
     if len(values(rows, "answers")) != 1:
         return []
     return claimed(rows) if _is_saturation(rows) else [*claimed(rows), *_crossings(rows), *_laws_over_heads(rows)]
 
 
-def claimed(rows: Rows) -> list[Table]:
+def claimed(rows: Rows) -> list[DataTable]:
     """Return Mahdavi's claims for each N: lines along heads and n, slopes along d_h beyond n, and what N examples need.
 
     Of the experiment on saturation it is how many heads are saturated.
     """
     if _is_saturation(rows):
-        return [Table("Heads that are saturated on an example: mean over seeds (95 %)", _saturated_cells(rows))]
+        return [DataTable("Heads that are saturated on an example: mean over seeds (95 %)", _saturated_cells(rows))]
     along = axis_of(rows)
     if along is None or not all("examples" in row for row in rows):
         return []
     if along == "head_dim":
         cells = [_beyond_cells(slopes) for slopes in beyond_length(rows)]
-        return [Table("Slopes of accuracy over d_h, up to n and beyond, for each number of examples (95 %)", cells)]
+        return [DataTable("Slopes of accuracy over d_h, up to n and beyond, for each number of examples (95 %)", cells)]
     what = "the targets' variance explained" if values(rows, "answers") == ["targets"] else "accuracy"
     cells = [_growth_cells(line) for line in growth(rows, along)]
     reached = [_needed_cells(size, along) for size in needed(rows, along)]
     return [
-        Table(f"Lines of {what} over {along}, below {SATURATED}, for each number of examples (95 %)", cells),
-        Table(f"Where {what} reaches {SATURATED}, by {along}: mean over seeds (95 %)", reached),
+        DataTable(f"Lines of {what} over {along}, below {SATURATED}, for each number of examples (95 %)", cells),
+        DataTable(f"Where {what} reaches {SATURATED}, by {along}: mean over seeds (95 %)", reached),
     ]
 
 
@@ -127,7 +127,7 @@ def _beyond_cells(slopes: Beyond) -> dict[str, Any]:
     return {**cells, "saturated": slopes.saturated}
 
 
-def _laws_over_heads(rows: Rows) -> list[Table]:
+def _laws_over_heads(rows: Rows) -> list[DataTable]:
     """Return other laws beside a line through what is not saturated, for each N."""
     laws: list[Mapping[str, Any]] = []
     for examples in values(rows, "examples") if axis_of(rows) == "heads" else []:
@@ -136,10 +136,10 @@ def _laws_over_heads(rows: Rows) -> list[Table]:
         if points:
             compared = compare([x for x, _ in points], [y for _, y in points], ("linear", "quadratic", "power"))
             laws += law_rows(compared, examples=examples)
-    return [Table(f"Laws over heads, below {SATURATED}, for each number of examples", laws)] if laws else []
+    return [DataTable(f"Laws over heads, below {SATURATED}, for each number of examples", laws)] if laws else []
 
 
-def _crossings(rows: Rows) -> list[Table]:
+def _crossings(rows: Rows) -> list[DataTable]:
     """Return for each N from how many heads (or what varies) on all labels are memorized with probability one half."""
     along = axis_of(rows)
     if along is None or values(rows, "answers") != ["labels"] or not all("best_accuracy" in row for row in rows):
@@ -150,7 +150,7 @@ def _crossings(rows: Rows) -> list[Table]:
         where = crossing(probes_of(some, along, "best_accuracy"), rising=True)
         interval = {"low": where.low, "high": where.high, "status": where.status}
         cells.append({"examples": examples, along: where.x, **interval, "runs": len(some)})
-    return [Table(f"Where the probability of memorizing every label crosses ½, by {along} (95 % intervals)", cells)]
+    return [DataTable(f"Where the probability of memorizing every label crosses ½, by {along} (95 % intervals)", cells)]
 
 
 def _findings(_: str, rows: Rows) -> list[str]:
@@ -274,7 +274,7 @@ def paper_page(name: str) -> ResultsPage:
         if rows:
             sweep = each.removeprefix(f"{name}-")
             findings += [f"{sweep}: {finding}" for finding in _findings(each, rows)]
-            tables += [Table(f"{sweep}: {table.title}", table.rows) for table in claimed(rows)]
+            tables += [DataTable(f"{sweep}: {table.title}", table.rows) for table in claimed(rows)]
     saturated = tables_of[f"{name}-saturation"]
     figures += _figures(name, saturated) if saturated else []
     return MAHDAVI.page(name, findings, figures, [*tables, presence_table(parts)], sum(map(len, tables_of.values())))
