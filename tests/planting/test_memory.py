@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from byheart.errors import BadInput
 from byheart.planting.checking import padded, unsaid
 from byheart.planting.contexts import PlantedFact, Spoken, different
+from byheart.planting.fact_table import packed, size_for, solved
 from byheart.planting.memory import PlantedMemory, listed, made
 from byheart.planting.modeling_plant import PRIME, MemoryPlan, hashes, places, read
-from byheart.planting.fact_table import packed, size_for, solved
 
 BITS = (None, 44)
 

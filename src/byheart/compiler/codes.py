@@ -1,18 +1,19 @@
 """Labels as bit strings: a prefix code, and the lines of the unembedding that decode it.
 
-A code word of length ℓ is an interval of numbers Y in [0, 2^L): all those whose first ℓ bits it is. The unembedding
-has one line a label, 2·r·Y + b_r, with r the label's rank in the order of intervals; the upper envelope of the lines
-switches from r − 1 to r exactly at the start of interval r. All values are integers below 2²⁴ if 2·ranks·2^L is.
+A code word of length ℓ is an interval of numbers Y in [0, 2^L): the numbers that begin with these ℓ bits. The
+unembedding has one line per label, 2·r·Y + b_r, where r is the label's rank in the order of intervals. The upper
+envelope of the lines switches from r − 1 to r exactly at the start of interval r. All values are integers below 2²⁴ if
+2·ranks·2^L is.
 
-With too many labels for that, code words have a fixed length and two digits, Y = (Y₁, Y₀), and the lines become planes
-2·h·Y₁ − h² + 2·l·Y₀ − l², the largest of which is at (h, l) = Y.
+If there are too many labels for that, code words have a fixed length and two digits, Y = (Y₁, Y₀), and the lines become
+planes 2·h·Y₁ − h² + 2·l·Y₀ − l². The largest of them is the one with (h, l) = Y.
 
-So the right logit exceeds every other by 1 at least, which is enough for whoever takes the largest. Whoever samples, or
-searches with beams, wants a probability of 1: networks multiply these logits by 2^``LOUDNESS``, which rounds nothing,
-and e^−1024 is 0 in float32 and in float64.
+The right logit therefore exceeds every other logit by at least 1, which is enough to take the largest. Sampling and
+beam search need a probability of 1: networks multiply the logits by 2^``LOUDNESS``, which rounds nothing, and e^−1024
+is 0 in float32 and in float64.
 
-In a network that refuses, the last label, which has no code word, is *unknown*: its line is the largest where Y₁, or Y,
-is −1. A print of ``refuse`` bits may stand before every code word (:mod:`.refusing`).
+In a network that refuses, the last label is *unknown* and has no code word. Its line is the largest where Y₁, or Y, is
+−1. A print of ``refuse`` bits may stand before every code word (:mod:`.refusing`).
 """
 
 import heapq
@@ -26,8 +27,9 @@ from byheart.errors import BadInput
 from byheart.tasks.arrays import count_ids
 
 EXACT = 24
-"""Logits are integers below 2^EXACT, also where the format could hold more; times 2^LOUDNESS."""
+"""Bound on logits: they are integers below 2^EXACT, even if the format could hold larger ones."""
 LOUDNESS = 10
+"""Logits are multiplied by 2^LOUDNESS."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +39,15 @@ class Code:
     lengths: NDArray[np.int64]
     """[C]: bits of each label's code word; −1 for a label that never occurs."""
     words: NDArray[np.int64]
-    """[C]: the code word, its first bit highest."""
+    """[C]: the code word as an integer, its first bit highest."""
     longest: int
-    """L."""
+    """L, the bits of the longest code word."""
     fixed: bool
+    """True if all code words have the same length."""
     low: int
-    """Bits of the low digit Y₀; 0 if there is one digit only."""
+    """Bits of the low digit Y₀; 0 if there is only one digit."""
     histogram: tuple[int, ...]
-    """How many questions have code words of length 0, 1, …, L."""
+    """Number of questions with code words of length 0, 1, …, L."""
     refuse: int = 0
     """Bits of the print before every code word."""
 
@@ -55,16 +58,16 @@ class Code:
 
     @property
     def bits(self) -> int:
-        """The most that a question reads: a print, and L more."""
+        """Largest number of bits that a question reads: its print and L bits."""
         return self.refuse + self.longest
 
     @property
     def questions(self) -> int:
-        """How many questions there are."""
+        """Number of questions."""
         return sum(self.histogram)
 
     def repeated(self, times: float) -> "Code":
-        """The same code words, each asked for so many times as often.
+        """Return the same code with all counts multiplied by ``times``.
 
         >>> make_code(np.array([0, 0, 1, 2]), 3).repeated(2.5).histogram
         (0, 5, 5)
@@ -72,16 +75,16 @@ class Code:
         return replace(self, histogram=tuple(round(times * count) for count in self.histogram))
 
     def exponent_share(self, exponent: int, word: int) -> float:
-        """The share ρ of questions that read the exponent's bits first, so that no bit plane is fuller than another.
+        """Return the share ρ of questions that read the exponent first, so that all bit planes are equally full.
 
-        All of them fill the exponent's top plane; word planes are read by what is left, evenly:
-        ρ·N = (Σ ℓ − ρ Σ min(ℓ, e)) / T.
+        All these questions read the exponent's top plane. The bits that remain are spread evenly over the T planes of
+        the words: ρ·N = (Σ ℓ − ρ Σ min(ℓ, e)) / T.
         """
         first = sum(min(length, exponent) * count for length, count in enumerate(self.histogram))
         return self.total / (word * self.questions + first)
 
     def read(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Y for these labels [N], as it is read: [N, 1 or 2]; of a short code word, zeros follow its bits.
+        """Return Y for the labels [N] as it is read: [N, 1 or 2]. Short code words are padded with zeros.
 
         >>> make_code(np.array([0, 0, 0, 0, 1, 1, 2, 3]), 4).read(np.array([0, 1, 3])).tolist()
         [[0], [4], [7]]
@@ -92,7 +95,7 @@ class Code:
         return (self.words[labels] << (self.longest - self.lengths[labels]))[:, None]
 
     def lines(self, *, unknown: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """W_U [C, digits] and b_U [C]; the last label may be *unknown*, and has no code word then."""
+        """Return W_U [C, digits] and b_U [C]. With ``unknown``, the last label is *unknown* and has no code word."""
         used = np.flatnonzero(self.lengths >= 0)
         b = np.full(len(self.lengths), -float(1 << (EXACT - 1)))
         if self.low:
@@ -115,19 +118,19 @@ def _with_unknown(W: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArr
 
 
 def label_bits(labels: NDArray[np.int64]) -> int:
-    """Of each code word, if all are equally long."""
+    """Return the bits of each label's code word if all code words are equally long."""
     return bits_for(int(np.count_nonzero(count_ids(labels))))
 
 
 def bits_for(count: int) -> int:
-    """Of each code word, if this many labels have one and all are equally long."""
+    """Return the bits of each code word if ``count`` labels have one and all are equally long."""
     return max(1, math.ceil(math.log2(count)))
 
 
 def make_code(labels: NDArray[np.int64], count: int, word: int = EXACT, refuse: int = 0) -> Code:
-    """The code for these labels [N] out of ``count``: fixed length, or Huffman where that saves more than 1 %.
+    """Make a code for the labels [N] out of ``count``: fixed length, or Huffman if that saves more than 1 %.
 
-    No code word is longer than ``word``, the bits of a word of the table, with the ``refuse`` bits before it.
+    A code word and the ``refuse`` bits before it have at most ``word`` bits, those of a word of the table.
 
     >>> code = make_code(np.array([0, 0, 0, 0, 1, 1, 2, 3]), 4)
     >>> code.lengths.tolist(), code.total
@@ -150,9 +153,9 @@ def make_code(labels: NDArray[np.int64], count: int, word: int = EXACT, refuse: 
 
 
 def code_of_lengths(lengths: NDArray[np.int64], labels: NDArray[np.int64], refuse: int = 0) -> Code:
-    """The canonical code of these lengths [C] (−1: no code word), for these labels [N].
+    """Make the canonical code of the lengths [C] (−1: no code word) for the labels [N].
 
-    Code words come in the order of (length, label): each is the one before plus one, shifted to its length.
+    Code words are ordered by (length, label). Each is the previous code word plus one, shifted to its own length.
     """
     used = np.flatnonzero(lengths >= 0)
     order = used[np.argsort(lengths[used], kind="stable")]
@@ -168,9 +171,9 @@ def code_of_lengths(lengths: NDArray[np.int64], labels: NDArray[np.int64], refus
 
 
 def is_code(lengths: tuple[object, ...], longest: int) -> bool:
-    """Whether there is a prefix code of these lengths, −1 for none (Kraft's inequality); none is above ``longest``.
+    """Return True if a prefix code has these lengths (Kraft's inequality), none above ``longest``; −1: no code word.
 
-    Lengths that are not all the same must leave the lines of the unembedding exact.
+    If lengths differ, they must also keep the lines of the unembedding exact.
 
     >>> is_code((1, 2, 2), 8), is_code((1, 1, 2), 8), is_code((1, 2, 9), 8), is_code((1, 23), 24), is_code((1, 22), 24)
     (True, False, False, False, True)
@@ -185,12 +188,12 @@ def is_code(lengths: tuple[object, ...], longest: int) -> bool:
 
 
 def _limit(used: int) -> int:
-    """The most bits of a code word for which the lines of that many labels are exact."""
+    """Return the largest length of code words for which the lines of ``used`` labels are exact."""
     return EXACT - 1 - max(1, math.ceil(math.log2(used)))
 
 
 def _limited(weights: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
-    """Lengths of the best prefix code whose words have at most ``limit`` bits (package–merge, Larmore & Hirschberg).
+    """Return the lengths of the best prefix code of at most ``limit`` bits (package–merge, Larmore & Hirschberg).
 
     >>> _limited(np.array([1, 1, 1, 1, 100]), 3).tolist()
     [3, 3, 3, 3, 1]

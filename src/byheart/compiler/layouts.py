@@ -69,7 +69,7 @@ class Resources:
     executor: Workplace | None = None
     """Where shards are solved. None: in this process."""
     shelf: "Shelf | None" = None
-    """Where solved shards are kept."""
+    """Folder that keeps solved shards. None: they are not kept."""
 
 
 class Attempt(NamedTuple):

@@ -1,9 +1,9 @@
 """Solve for the words of a table, bit plane after bit plane, from the lowest up: the same for all layouts.
 
-A question asks for some bits of the sum of its words. Bit p of the sum is the parity of two things: the words' bits p,
-and what is carried from below, which is known by then. So each question is one equation modulo 2. Where equations
-depend on others and contradict them, the plane below gets other free bits: these change the carries, and nothing that
-is solved breaks.
+A question asks for some bits of the sum of its words. Bit p of the sum is the parity of the words' bits p and of the
+carry from the planes below, which are solved by then. So each question is one equation modulo 2. If equations depend on
+others and contradict them, the plane below gets other free bits: these change the carries, and break nothing that is
+solved.
 
 Planes that the same questions read share one elimination. Eliminations do not depend on the planes below, so they may
 run ahead on other threads.

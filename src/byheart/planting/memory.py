@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from byheart.errors import BadInput
 from byheart.planting.contexts import PlantedFact, classes
+from byheart.planting.fact_table import TableShape, packed, size_for, solved
 from byheart.planting.hashing import drawn, stream
 from byheart.planting.modeling_plant import MOST_BITS, Memory, MemoryPlan, WholeKeys, hashes, moved, prints, read
-from byheart.planting.fact_table import TableShape, packed, size_for, solved
 
 DRAWS = 64
 """Hashes that are tried before it is given up."""

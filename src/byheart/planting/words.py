@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from byheart.errors import BadInput
-from byheart.planting.modeling_plant import PLACES, Memory, WholeKeys, found, hashes, places, read
 from byheart.planting.fact_table import packed
+from byheart.planting.modeling_plant import PLACES, Memory, WholeKeys, found, hashes, places, read
 
 
 @dataclass(frozen=True)

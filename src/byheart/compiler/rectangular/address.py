@@ -1,8 +1,8 @@
 """Compute where every question reads, by one compiled loop, without the network's front.
 
 The front takes sums modulo m and splits them into digits by comparisons, sublayer after sublayer (``front``). Here
-these are divisions of integers, with the weights as they are stored. Solving needs no more; that the network itself
-reads there is what a certificate shows, which asks the network.
+these are divisions of integers, with the weights as they are stored. Solving needs no more. A certificate checks that
+the network itself reads there, by running the network.
 
 This module imports numba; import it where it is needed.
 """
@@ -62,9 +62,9 @@ def hash_sums(
         values = _states(values, coded, tokens, starts, weights, layer.dilation, state_moduli(sizes))
         coded = False
     begins = starts[np.searchsorted(starts, ends, side="right") - 1]
-    where = (tokens, ends, begins)
-    found: Integers = _sums(values, coded, *where, _weights(wiring, last), last.dilation, np.array(sizes.moduli))
-    return found
+    weights, moduli = _weights(wiring, last), np.array(sizes.moduli)
+    sums: Integers = _sums(values, coded, tokens, ends, begins, weights, last.dilation, moduli)
+    return sums
 
 
 def addresses_of(sums: Integers, sizes: TableSizes, turn: int = 0) -> TableAddresses:
@@ -80,7 +80,7 @@ def addresses_of(sums: Integers, sizes: TableSizes, turn: int = 0) -> TableAddre
 
 
 def _weights(wiring: Wiring, layer: WindowAttention) -> NDArray[np.int32]:
-    """[window, reads, writes]."""
+    """Return the weights of an attention layer, [window, reads, writes]."""
     W_O = wiring.tensors[f"{layer.name}.W_O"].reshape(len(layer.writes), layer.window, len(layer.reads))
     return np.ascontiguousarray(W_O.transpose(1, 2, 0).astype(np.int32))
 
@@ -103,27 +103,27 @@ def _add_up(total, values, coded, tokens, place, begin, weights, dilation):  # t
 @jit
 def _states(values, coded, tokens, starts, weights, dilation, moduli):  # type: ignore[no-untyped-def]
     """Return the sums of one layer at all tokens, each modulo its modulus."""
-    found = np.empty((len(tokens), weights.shape[2]), np.int32)
+    states = np.empty((len(tokens), weights.shape[2]), np.int32)
     total = np.empty(weights.shape[2], np.int32)
     for sequence in range(len(starts) - 1):
         begin = starts[sequence]
         for place in range(begin, starts[sequence + 1]):
             _add_up(total, values, coded, tokens, place, begin, weights, dilation)
             for o in range(len(total)):
-                found[place, o] = total[o] % moduli[o]
-    return found
+                states[place, o] = total[o] % moduli[o]
+    return states
 
 
 @jit
 def _sums(values, coded, tokens, ends, begins, weights, dilation, moduli):  # type: ignore[no-untyped-def]
     """Return the sums of the last layer at some places, each modulo its modulus."""
-    found = np.empty((len(ends), weights.shape[2]), np.int64)
+    sums = np.empty((len(ends), weights.shape[2]), np.int64)
     total = np.empty(weights.shape[2], np.int32)
     for question in range(len(ends)):
         _add_up(total, values, coded, tokens, ends[question], begins[question], weights, dilation)
         for o in range(len(total)):
-            found[question, o] = total[o] % moduli[o]
-    return found
+            sums[question, o] = total[o] % moduli[o]
+    return sums
 
 
 @jit

@@ -1,15 +1,16 @@
-"""Sizes of the table, and of the digits that address it.
+"""Plan the sizes of the table, and of the digits that address it.
 
 Letters: a table of two halves, A and B, each of ``rows`` rows; a row has 3 lanes of q = ``columns`` words. Every
 question reads one word (or none: the null column) in each of the three lanes of row A and of row B, six in all. Words
 have T = ``word`` bits, and ``exponent`` bits more if sign and exponent of the float carry data too.
 
-Beyond what rows can be numbered for, there are several such tables, *shards*, behind one front: all sizes here are then
-those of one of them, and one more hash sum, the *route*, says which shard a question reads (:mod:`.shards`).
+If one table would need more rows than can be numbered, there are several such tables, *shards*, behind one front. All
+sizes here are then those of one shard, and one more hash sum, the *route*, says which shard a question reads
+(:mod:`.shards`).
 
 Load = bits asked for / bits of the table. Spatial coupling (rows start + spread) lets neighbouring rows even out their
-loads; 0.98 of all bits can be used, and 0.99 where questions are put into *lots* (:mod:`.lots`): of aligned codes, from
-some 30,000 of 8 bits on.
+loads: 0.98 of all bits can be used. With *lots* (:mod:`.lots`) this share is 0.99; they are for aligned codes, from
+about 30,000 codes of 8 bits on.
 """
 
 import math
@@ -24,6 +25,7 @@ LANES = 6
 SPREAD = 7
 """Number of values of row − start, in each half."""
 KINDS = 1 << 10
+"""Number of values of the kind, which decides whether a question reads the exponents first."""
 MOST_ROWS = 2000
 """(r − i)² ± ½ must be exact in float32, in any order: 2·r² < 2²³, with room for a table to grow."""
 MOST_COLUMNS = 64

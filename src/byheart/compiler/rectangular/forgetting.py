@@ -1,9 +1,9 @@
-"""Ablating one memory: the words of its entries are set to 0, and it alone is gone.
+"""Ablate one memory: set the words of its entries to 0, so that it alone is gone.
 
-For networks with a store (:mod:`.storing`), compiled with ``refuse="key"``. The words of an entry belong to one
-question: without them its context finds zeros, the key of nothing, and is answered by *unknown*, as if it had never
-been memorized. Other questions have other entries, and what is none is unknown with these words or without them: all
-other logits keep every bit. (Words of the table are shared: six are added up for a question, and each is in several.)
+This is for networks with a store (:mod:`.storing`), compiled with ``refuse="key"``. The words of an entry belong to one
+question. Without them its context finds zeros, which are no context's key, and is answered *unknown*, as if it had
+never been memorized. Other questions have other entries, and a context that is no question is *unknown* with or without
+these words. So all other logits keep every bit. (Words of the table are shared: each belongs to several questions.)
 """
 
 from typing import TYPE_CHECKING, Any
@@ -22,34 +22,35 @@ if TYPE_CHECKING:
 
 
 def forget(network: "TransformerNetwork", contexts: Contexts, fact: int) -> "tuple[TransformerNetwork, int]":
-    """The network without a fact, by its number, and how many words were set to 0; ``contexts`` are what it knows.
+    """Return the network without the fact of number ``fact``, and the number of words that were set to 0.
 
-    What it shares with another fact, a prompt that goes on alike, is gone for both.
+    ``contexts`` are all facts that the network knows. A question that two facts share (their prompts are equal, and
+    their completions begin alike) is gone for both.
     """
     from byheart.networks.transformer.transformer_network import from_arrays
 
     _check_entries(network, contexts)
     if not 0 <= fact < len(contexts.starts) - 1:
         raise BadInput(f"fact is {fact}; expected 0 to {len(contexts.starts) - 2}")
-    asked = contexts.questions_at(np.arange(contexts.starts[fact], contexts.starts[fact + 1]))
+    questions = contexts.questions_at(np.arange(contexts.starts[fact], contexts.starts[fact + 1]))
     tensors = {name: np.array(tensor) for name, tensor in network.tensors()}
     before = np.count_nonzero(tensors[storing.STORE])
     rows = tensors[storing.STORE].shape[2]
     entries = tensors[storing.STORE].reshape(-1, storing.columns_of(network), rows)
-    numbers = asked[asked >= 0]
+    numbers = questions[questions >= 0]
     entries[:, numbers % entries.shape[1], numbers // entries.shape[1]] = 0
     without = from_arrays(network.spec, tensors, about=network.about, files=network.files)
     return without, int(before - np.count_nonzero(tensors[storing.STORE]))
 
 
 def _check_entries(network: "TransformerNetwork", contexts: Contexts) -> None:
-    """Raise BadInput unless the network is what its recipe makes of these questions, and entry k is question k's.
+    """Raise BadInput unless the network is what its recipe makes of these questions, with entry k for question k.
 
     The network is made again, except for the words of the index, and compared bit by bit.
     """
     expected = "expected a network that was compiled from these facts with refuse='key'"
     try:
-        tensors = _made_again(network, contexts)
+        tensors = _make_again(network, contexts)
     except BadInput as error:
         raise BadInput(f"{error}; {expected}") from error
     for name, tensor in network.tensors():
@@ -57,7 +58,7 @@ def _check_entries(network: "TransformerNetwork", contexts: Contexts) -> None:
             raise BadInput(f"{name} is not what its recipe and these facts make; {expected}")
 
 
-def _made_again(network: "TransformerNetwork", contexts: Contexts) -> dict[str, NDArray[Any]]:
+def _make_again(network: "TransformerNetwork", contexts: Contexts) -> dict[str, NDArray[Any]]:
     """Return all tensors but the index; raise BadInput if the recipe is for another network."""
     recipe = Recipe.from_json(network.about.get("recipe", {}))
     recipe.check(labels=network.spec.labels, parameters=network.account.dense)

@@ -1,29 +1,28 @@
-"""From the window to the places in the table: an order-sensitive hash, and its digits.
+"""Hash the window, order-sensitively, and split the hash into the digits that address the table.
 
-Every token has a random integer code (W_E). Attention over the last 8 tokens adds the codes up with random integer
-weights; a second such layer, 8 tokens apart, adds up the sums of the first, and so on: k layers see 8^k tokens. Between
-layers the sums, *states*, are taken modulo ``STATE``. The last layer gives one sum for every *place* that is wanted;
-each is taken modulo the number of its values and split into two digits:
+Every token has a random integer code (W_E). Attention over the last 8 tokens adds up the codes with random integer
+weights. A second layer of this kind, with a dilation of 8 tokens, adds up the sums of the first, and so on: k layers
+see 8^k tokens. Between layers the sums, called *states*, are taken modulo ``STATE``. The last layer gives one sum for
+each part of the address. Each sum is taken modulo the number of its values and split into two digits:
 
     start | rows A, B | columns 0, 1 | columns 2, 3 | columns 4, 5 | offset | kind | route
 
-(the last two have one digit, and not every network has them; where there are lots, the route tells the offset, and most
-of the start: see :mod:`.lots`).
+Kind and route have one digit, and not every network has them. If there are lots, the route determines the offset and
+most of the start (:mod:`.lots`).
 
-One layer of one or two tokens makes all places multiples of the same one or two codes: they are not independent then,
-many equations depend on others, and where a weight has a divisor in common with the modulus, columns are never read. A
-*stirred* hash (``TableSizes.stirred``) has states even there, modulo different primes, and adds those up: for
-a few hundred
-parameters, what two codes a token and more would do for one parameter a token each.
+If there is only one layer, of one or two tokens, all sums are multiples of the same one or two codes. They are not
+independent then: many equations depend on others, and if a weight shares a divisor with the modulus, some columns are
+never read. A *stirred* hash (``TableSizes.stirred``) has states even then, modulo different primes, and adds them up.
+This takes a few hundred parameters; additional codes per token would take one parameter per token each.
 
-"start" is where in the table the question reads; the rows are start + spread A and start + spread B. All values are
-integers below 2²³, so that comparisons with half-integers are exact in float32; nothing is rounded anywhere.
+"start" says where in the table the question reads; the rows are start + spread A and start + spread B. All values are
+integers below 2²³, so comparisons with half-integers are exact in float32. Nothing is rounded anywhere.
 
-Missing tokens (before the start of a text) have code 0, the sum of nothing, on every layer.
+Missing tokens (before the start of a text) have code 0, the empty sum, on every layer.
 
-A network that refuses (:mod:`.refusing`) has sums for the digits of its print beside these, and three more between
-layers, all of them modulo primes. Another token always changes one of the three, whatever the weights: no difference of
-two codes is a multiple of two of ``PRIMES``.
+A network that refuses (:mod:`.refusing`) has additional sums for the digits of its print, and three additional sums
+between layers, all of them modulo primes. A different token always changes one of the three, whatever the weights: no
+difference of two codes is a multiple of two of ``PRIMES``.
 """
 
 import math
@@ -41,43 +40,46 @@ from byheart.tasks.arrays import chunks
 
 Integers = NDArray[np.int64]
 STATE, STATES = 1 << 10, 3
-"""Intermediate sums are taken modulo ``STATE``; there are ``STATES`` of them, 30 bits in all."""
+"""Modulus and number of the intermediate sums: 30 bits in all."""
 PRIMES = (1021, 1019, 1013)
-"""Intermediate sums for prints are taken modulo these."""
+"""Moduli of the intermediate sums for prints."""
 STIRRED = (509, 503, 499, 491, 487)
-"""Moduli of the states of a stirred hash: different primes, so that even multiples of one code make all of them, 44
-bits in all; small, so that their weights may be large."""
+"""Moduli of the states of a stirred hash, 44 bits in all. They are different primes, so that even the multiples of a
+single code reach all combinations. They are small, so that their weights may be large."""
 MORE, MANY_SHARDS = (479, 467), 32
-"""Two states more, 62 bits in all, from so many shards on: tens of millions of questions have different ones then."""
+"""Moduli of two additional states, 62 bits in all, and the number of shards from which they are used: tens of millions
+of questions then have different states."""
 LIMIT = 1 << 23
+"""Bound on all integers in the stream."""
 LEAST_WEIGHT, WEIGHT = 7, 15
-"""Weights are drawn up to one of these: the less, the fewer steps to reduce the sum; too few, and sums are alike."""
+"""Bounds on random weights: at least the first, at most the second. Smaller weights take fewer steps to reduce the sum;
+too small ones make sums alike."""
 RADIX = 12
-"""Reducing a sum modulo m takes multiples of m and of a power of this many m off it."""
+"""Ratio of successive multiples of m, approximately, that are subtracted to reduce a sum modulo m."""
 
 
 @dataclass(frozen=True)
 class FrontPositions:
-    """Where the front leaves what the table needs."""
+    """Features that the front leaves in the stream for the table."""
 
     rows: Features
-    """row A, its square, row B, its square."""
+    """Row A, its square, row B, its square."""
     columns: Features
-    """column and its square, for each of the six lanes."""
+    """Column and its square, for each of the six lanes."""
     scale: Features
     """E = 2^−offset."""
     kind: Features
-    """A number below ``KINDS``; questions below the share of the exponents read those first."""
+    """A number below ``KINDS``. Questions with a kind below ``exponent_share`` read the exponents first."""
     prints: Features
-    """The digits of the context's print."""
+    """Digits of the context's print."""
     route: Features
-    """By which the shard is chosen, where there are several."""
+    """Number that chooses the shard; empty if there is only one."""
 
 
 def add_front(
     wiring: Wiring, sizes: TableSizes, vocab: int, window: int, rng: np.random.Generator, prints: tuple[int, ...] = ()
 ) -> FrontPositions:
-    """Embedding, hash, digits, squares; ``prints`` are the moduli of a print's digits."""
+    """Add embedding, hash, digits and squares. ``prints`` are the moduli of a print's digits."""
     sums, print_digits = _hash(wiring, sizes, vocab, window, rng, prints)
     start, pairs, rest = sums[:1], sums[1 : 5 if sizes.stretches else 6], sums[6:]
     kind, route = (rest[:1], rest[1:]) if sizes.exponent else ((), rest)
@@ -98,7 +100,7 @@ def add_front(
 def _hash(
     wiring: Wiring, sizes: TableSizes, vocab: int, window: int, rng: np.random.Generator, prints: tuple[int, ...]
 ) -> tuple[Features, Features]:
-    """One reduced sum for each modulus of ``sizes.moduli``, and of ``prints``."""
+    """Add the hash: one reduced sum for each modulus of ``sizes.moduli``, and for each of ``prints``."""
     dims, spans = sizes.code_features, spans_of(window, sizes.stirred)
     largest = _largest_code(vocab, spans[0][0], sizes)
     codes = np.stack([_codes(vocab, largest, rng) for _ in range(dims)], axis=1)
@@ -122,17 +124,17 @@ def _hash(
 
 
 def state_moduli(sizes: TableSizes) -> Integers:
-    """Of the sums of all layers but the last."""
+    """Return the moduli of the sums of all layers but the last."""
     if not sizes.stirred:
         return np.array([STATE] * STATES)
     return np.array(STIRRED if sizes.shards < MANY_SHARDS else STIRRED + MORE)
 
 
 def alike(sizes: TableSizes, window: int, starts: Integers, places: NDArray[np.integer]) -> float:
-    """How many pairs of questions are read from the same places, whatever they ask for: expected.
+    """Return the expected number of pairs of questions with equal hashes.
 
-    Questions near the beginning of a sequence, before the last layer looks at two states, are told apart by the bits of
-    one; all others by more. (The last layer alone, if it is the only one, has bits enough.)
+    Near the beginning of a sequence the last layer sees only one state, and questions differ in the bits of that state
+    alone. All other questions differ in more bits. (If there is only one layer, its sums have enough bits.)
 
     >>> sizes, starts = TableSizes(24, 0, 32, 600, 3, 8, 0), np.array([0, 100])
     >>> alike(sizes, 8, starts, np.arange(100)), alike(sizes, 64, starts, np.arange(100)) * 2**31
@@ -141,18 +143,18 @@ def alike(sizes: TableSizes, window: int, starts: Integers, places: NDArray[np.i
     *before, (_, reach) = spans_of(window, sizes.stirred)
     if not before:
         return 0.0
-    asked, states = 0, float(math.prod(state_moduli(sizes).tolist()))
+    near_questions, states = 0, float(math.prod(state_moduli(sizes).tolist()))
     for begin, end in zip(chunks(starts[:-1]), chunks(starts[1:]), strict=True):
         near = (begin, np.minimum(begin + reach, end))
         first, last = (np.searchsorted(places, ends.astype(places.dtype)) for ends in near)
-        asked += int((last - first).sum())
-    return asked**2 / (2 * states)
+        near_questions += int((last - first).sum())
+    return near_questions**2 / (2 * states)
 
 
 def _largest_code(vocab: int, span: int, sizes: TableSizes) -> int:
-    """Codes are drawn up to this: twice as many as there are tokens at least, unless sums would reach ``LIMIT``.
+    """Return the largest code: at least twice the number of tokens, unless sums would reach ``LIMIT``.
 
-    Stirred, they leave room for weights up to ``WEIGHT``, if then there are still as many codes as tokens.
+    In a stirred hash, codes leave room for weights up to ``WEIGHT`` if there are still as many codes as tokens then.
     """
     dims = sizes.code_features
     largest = min((1 << (vocab - 1).bit_length() + 1) - 1, LIMIT // (16 * dims))
@@ -160,35 +162,35 @@ def _largest_code(vocab: int, span: int, sizes: TableSizes) -> int:
 
 
 def _largest_weights(moduli: Integers, terms: int, final: bool, sizes: TableSizes) -> Integers:
-    """Weights of each sum are drawn up to this, its inputs adding up to ``terms`` at most: never to ``LIMIT``.
+    """Return the largest weight of each sum, whose inputs add up to at most ``terms``. No sum reaches ``LIMIT``.
 
-    (LIMIT − 1) // terms is what proves that, and is 1 at least: terms ≤ 8·LIMIT/16 in the first layer, for codes, and
-    ≤ 8·3·(STATE − 1) or 8·7·508 in the others.
+    The bound (LIMIT − 1) // terms ensures this. It is at least 1: terms ≤ 8·LIMIT/16 in the first layer, which reads
+    codes, and terms ≤ 8·3·(STATE − 1) or 8·7·508 in the other layers.
     """
-    # A stirred hash has the largest weights for its states, and as large ones for its sums as two steps can reduce; so
-    # has a route, which then says next to nothing of the other sums.
+    # A stirred hash has the largest weights for its states. Its sums have weights as large as two steps can reduce; so
+    # has a route, which is then nearly independent of the other sums.
     stirred = sizes.stirred
     least = np.full(len(moduli), WEIGHT if stirred and not final else LEAST_WEIGHT)
     most = np.full(len(moduli), LIMIT if stirred and final else WEIGHT)
     if final and (sizes.shards > 1 or sizes.stretches):
         most[-1] = LIMIT
     if final:
-        # The spread has few values. Its sum needs no order, and unweighted takes no more steps than the others.
+        # The spread has few values. Its sum may ignore order, and without weights it takes no more steps than others.
         least[1] = 1
-        # A start inside a stretch has few, too, but should not be the same sum.
+        # A start inside a stretch has few values, too, but should not be the same sum.
         least[0] = LEAST_WEIGHT if not sizes.stretches else 3
     return np.minimum(np.clip(RADIX**2 * moduli // terms, least, most), (LIMIT - 1) // terms)
 
 
 def _mixing(weights: Integers, inputs: tuple[int, int], rng: np.random.Generator) -> Array:
-    """Random weights [sums, span, inputs], from 1 to ``weights`` [sums]."""
+    """Draw random weights [sums, span, inputs] from 1 to ``weights`` [sums]."""
     return rng.integers(1, weights[:, None, None] + 1, size=(len(weights), *inputs)).astype(np.float64)
 
 
 def _stirring(weights: Integers, inputs: tuple[int, int], moduli: Integers, rng: np.random.Generator) -> Array:
-    """The same from half of ``weights`` on, and no sum's weights with a divisor in common with its modulus.
+    """Draw weights from half of ``weights`` up, so that no sum's weights share a divisor with its modulus.
 
-    With one, the sum would be its multiple always, and some rows or columns never read.
+    A sum with a shared divisor would always be its multiple, and some rows or columns would never be read.
     """
     least = np.maximum(1, weights // 2)
     while True:
@@ -198,16 +200,16 @@ def _stirring(weights: Integers, inputs: tuple[int, int], moduli: Integers, rng:
 
 
 def _codes(vocab: int, largest: int, rng: np.random.Generator) -> Array:
-    """A random code for every token: all different where the range allows it."""
+    """Draw a random code for every token. Codes are all different if the range is large enough."""
     if vocab <= largest:
         return rng.permutation(largest)[:vocab].astype(np.float64) + 1
     return rng.integers(1, largest + 1, size=vocab).astype(np.float64)
 
 
 def spans_of(window: int, stirred: bool = False) -> list[tuple[int, int]]:
-    """Window and dilation of each layer: (8, 1), (8, 8), … and as much as is left for the last.
+    """Return the window and dilation of each layer: (8, 1), (8, 8), …; the last layer covers the rest of the window.
 
-    A stirred hash has two layers at least, so that there are states.
+    A stirred hash has at least two layers, so that there are states.
 
     >>> spans_of(32), spans_of(1), spans_of(2, stirred=True)
     ([(8, 1), (4, 8)], [(1, 1)], [(2, 1), (1, 1)])
@@ -222,13 +224,13 @@ def spans_of(window: int, stirred: bool = False) -> list[tuple[int, int]]:
 
 
 def sees(window: int) -> int:
-    """How many tokens a network for this window sees: all of them, and a few more if that is no power of two."""
+    """Return the number of tokens that a network for ``window`` sees: a few more if it is no power of two."""
     span, dilation = spans_of(window)[-1]
     return span * dilation
 
 
 def reduce(wiring: Wiring, name: str, features: Features, bounds: Integers, moduli: Integers) -> None:
-    """x ← x mod modulus, for x below its bound: multiples of modulus·ρ^j are taken off, the largest j first."""
+    """Reduce features modulo ``moduli``, given their ``bounds``: subtract multiples of modulus·ρ^j, largest j first."""
     ratio = (bounds / moduli).max()
     count = max(1, math.ceil(math.log(ratio, RADIX) - 0.2))
     radix = 2
@@ -236,13 +238,13 @@ def reduce(wiring: Wiring, name: str, features: Features, bounds: Integers, modu
         radix += 1
     multiples = np.arange(1, radix)
     for j in reversed(range(count)):
-        unit = np.minimum(moduli * radix**j, LIMIT)  # what no sum reaches is never taken off, and need not be exact
+        unit = np.minimum(moduli * radix**j, LIMIT)  # a unit that no sum reaches is never subtracted: it may be inexact
         thresholds = np.minimum(unit[:, None] * multiples, LIMIT) - 0.5
         wiring.steps(f"{name}_{j}", features, features, thresholds, np.repeat(-unit[:, None], radix - 1, axis=1))
 
 
 def _digits(wiring: Wiring, sizes: TableSizes, pairs: Features) -> Features:
-    """The high digit of each pair; the low one stays. In two rounds, √ of the values each."""
+    """Add the high digit of each pair; the low digit stays. Two rounds of about √values units each do it."""
     high = wiring.features(len(pairs))
     bases, counts = np.array(sizes.bases[: len(pairs)]), np.array(sizes.counts[: len(pairs)])
     stride = int(np.ceil(np.sqrt(counts.max())))
@@ -257,7 +259,7 @@ def _digits(wiring: Wiring, sizes: TableSizes, pairs: Features) -> Features:
 
 
 def _clamp(wiring: Wiring, sizes: TableSizes, start: Features, rows: Features) -> None:
-    """Add start − margin, clamped to [0, starts), to both rows: the ends of the table get a few questions more."""
+    """Add start − margin, clamped to [0, starts), to both rows: the ends of the table get a few more questions."""
     margin, starts = sizes.margin, sizes.starts
     ffn = GatedBlocks("start", "relu", start, rows, units=2)
     bias = [[-margin, -margin - starts + 1]]
@@ -265,7 +267,7 @@ def _clamp(wiring: Wiring, sizes: TableSizes, start: Features, rows: Features) -
 
 
 def _scales(wiring: Wiring, sizes: TableSizes, digits: Features) -> tuple[Features, Features]:
-    """Powers of two from the offset's digits: one factor from the high digit, one from the low one (in grains)."""
+    """Add two powers of two: a factor for the offset's high digit, and one for its low digit (in grains)."""
     out = wiring.features(2)
     values = [[2.0**-exponent for exponent in exponents] for exponents in sizes.exponents]
     units = max(len(row) for row in values)
@@ -282,7 +284,7 @@ def _scales(wiring: Wiring, sizes: TableSizes, digits: Features) -> tuple[Featur
 def _squares(
     wiring: Wiring, rows: Features, columns: Features, factors: tuple[Features, Features]
 ) -> tuple[Features, Features, Features]:
-    """x² for rows and columns, and the product of the two factors of E: relu(x)·y, all at once."""
+    """Add x² for rows and columns, and the product of the two factors of E, as relu(x)·y in one layer."""
     left, right = rows + columns + factors[0], rows + columns + factors[1]
     out = wiring.features(len(left))
     ffn = GatedBlocks("squares", "relu", left, out, units=1, groups=len(left), bias=False, up="dense", up_reads=right)

@@ -1,22 +1,22 @@
-"""Lots: the route says shard, offset and stretch of the table, and is cut so that every lot has as many questions.
+"""Cut the route into lots that have equally many questions. A lot determines the offset and the stretch of the table.
 
-Hashes fill a table unevenly. Of the questions that read the same bits, which make one system of equations, some offset
-has more than its share, and so has some stretch of rows; where that is more than the band can even out, equations
-depend on others (:func:`.sizes.stretches_for` has the law). So the offset has no hash sum of its own here, and the
-start only as much as says where in its *stretch* it is. The rest follows from the route: a hash sum of many values, cut
-at quantiles, so that all *lots* of a shard are equally full, to one route:
+A hash alone fills a table unevenly. Questions that read the same bits make one system of equations; some offset has
+more than its share of them, and so has some stretch of rows. If this is more than the band can even out, equations
+depend on others (:func:`.dimensions.stretches_for` states the law). So here the offset has no hash sum of its own, and
+the start's sum only says where in its *stretch* it is. The rest follows from the route, a hash sum of many values. The
+route is cut at quantiles, so that the *lots* of a shard have equally many questions, up to those of one route:
 
     lot = offset · stretches + stretch.
 
-If a shard still has no solution, its lots are *turned*: they begin a part of a lot later, and other questions meet; the
-front and all other shards stay as they are. Lot 0 is what is left at both ends:
+If a shard still has no solution, its lots are *turned*: they begin a fraction of a lot later, which groups questions
+differently. The front and all other shards stay as they are. Lot 0 consists of both ends:
 
     questions of a shard, by their routes:   | 0 | 1 | 2 | … | 0 |
 
-So there are as many places where a lot begins as there are lots. In the network a unit for each says whether the route
-lies beyond it. With several shards these places are features: a sublayer before, with a unit for every shard, says
-which shard it is, and where its lots begin. Where that is is all of the network, besides the words, that depends on
-the questions; and inside a shard, on its own questions and on nothing else.
+There are therefore as many beginnings of lots as there are lots. In the network, one unit per beginning says whether
+the route lies beyond it. With several shards the beginnings are features: a sublayer with one unit per shard computes
+the number of the shard and the beginnings of its lots. Besides the words, only these beginnings depend on the
+questions, and those of a shard depend on its own questions alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,30 +35,31 @@ from byheart.networks.transformer.spec import Features
 Integers = NDArray[np.int64]
 Tensors = Mapping[str, NDArray[Any]]
 SHARD, LOTS = "shard", "lots"
-"""The sublayers."""
+"""Names of the sublayers."""
 TURNS = 6
-"""So many ways to turn the lots of a shard are tried before all is drawn anew."""
+"""Number of ways to turn the lots of a shard that are tried before everything is drawn anew."""
 _GOLDEN = (5**0.5 - 1) / 2
-"""Parts of a lot by whose multiples lots are turned: none comes near another."""
+"""Fraction of a lot by whose multiples lots are turned: no two multiples are close to each other."""
 
 
 def cut_at(counts: Integers, shares: NDArray[np.float64]) -> Integers:
-    """The routes nearest to where these shares of all questions lie below, if routes have this many questions each.
+    """Return the routes below which about these shares of all questions lie. ``counts`` are the questions per route.
 
     >>> cut_at(np.array([1, 1, 4, 1, 1]), np.array([0.25, 0.5])).tolist()
     [2, 3]
     """
     below = np.concatenate([[0], np.cumsum(counts)])
-    wanted = below[-1] * shares
-    after = np.searchsorted(below, wanted)
-    nearer: Integers = after - ((after > 0) & (wanted - below[after - 1] < below[after] - wanted))
+    targets = below[-1] * shares
+    after = np.searchsorted(below, targets)
+    nearer: Integers = after - ((after > 0) & (targets - below[after - 1] < below[after] - targets))
     return np.maximum.accumulate(nearer)
 
 
 def cut_shard(counts: Integers, sizes: TableSizes, turn: int) -> Integers:
-    """Where lots 1, 2, … of a shard begin, and 0 once more.
+    """Return the routes where lots 1, 2, … of a shard begin, and where lot 0 begins again.
 
-    By hand: three lots of two questions each. They begin 0.618 lots from the first, 1.236 questions; turned, 0.236.
+    Example: three lots of two questions each begin 0.618 lots after the first question, or 1.236 questions. Turned
+    once, they begin 0.236 lots after it.
 
     >>> sizes = TableSizes(24, 0, columns=4, starts=24, margin=3, aligned=8, exponent_share=0, stretches=1)
     >>> cut_shard(np.ones(6, int), sizes, 0).tolist(), cut_shard(np.ones(6, int), sizes, 1).tolist()
@@ -68,7 +69,7 @@ def cut_shard(counts: Integers, sizes: TableSizes, turn: int) -> Integers:
 
 
 def lots_of(routes: Integers, sizes: TableSizes, turn: int) -> Integers:
-    """The lots of all questions of a shard, by their routes [N]."""
+    """Return the lots of all questions of a shard, whose routes are ``routes`` [N]."""
     first = int(routes.min(initial=sizes.routes))
     counts = np.bincount(routes - first, minlength=1)
     lots = np.searchsorted(cut_shard(counts, sizes, turn), np.arange(len(counts)), side="right") % sizes.lots
@@ -78,9 +79,9 @@ def lots_of(routes: Integers, sizes: TableSizes, turn: int) -> Integers:
 def add_lots(
     wiring: Wiring, sizes: TableSizes, route: Features, shard: Features, offset: Features, start: Features
 ) -> None:
-    """Add a question's shard (if there are several), offset and start of its stretch to these features.
+    """Add a question's shard (if there are several), its offset and the start of its stretch to these features.
 
-    Where lots begin is still to be filled in (:func:`lot_tensors`): at present, where no route is.
+    For now, all lots begin beyond every route: :func:`lot_tensors` returns the tensors with the real beginnings.
     """
     begins = wiring.features(sizes.lots) if shard else ()
     if shard:
@@ -89,32 +90,35 @@ def add_lots(
     W = SHARP * np.column_stack([np.ones(sizes.lots), -np.eye(sizes.lots, len(begins))])
     b = SHARP * (0.5 if shard else 0.5 - sizes.routes)
     numbers = np.arange(sizes.lots + 1) % sizes.lots
-    told = np.diff([numbers // sizes.stretches, numbers % sizes.stretches * sizes.stretch])
+    increments = np.diff([numbers // sizes.stretches, numbers % sizes.stretches * sizes.stretch])
     ffn = GatedBlocks(LOTS, "sigmoid", route + begins, offset + start, units=sizes.lots)
-    wiring.add(ffn, W_in=W, b_in=b, W_out=told)
+    wiring.add(ffn, W_in=W, b_in=b, W_out=increments)
 
 
 def lot_tensors(front: Tensors, sizes: TableSizes, counts: Integers, cuts: Integers, turns: Sequence[int]) -> Tensors:
-    """What says where lots begin, if routes have this many questions, and shards begin at ``cuts`` and are turned."""
+    """Return the tensors that hold the beginnings of lots.
+
+    ``counts`` are the questions per route, ``cuts`` the routes where shards begin, ``turns`` those of each shard.
+    """
     inside = [a + cut_shard(counts[a:b], sizes, turn) for (a, b), turn in zip(pairwise(cuts), turns, strict=True)]
     if sizes.shards == 1:
-        found = {f"{LOTS}.b_in": SHARP * (0.5 - inside[0])}
+        tensors = {f"{LOTS}.b_in": SHARP * (0.5 - inside[0])}
     else:
-        told = np.column_stack([np.arange(sizes.shards), inside]).T
-        found = {f"{SHARD}.b_in": SHARP * (0.5 - cuts[:-1]), f"{SHARD}.W_out": np.diff(told, prepend=0)}
-    return {name: tensor.astype(front[name].dtype).reshape(front[name].shape) for name, tensor in found.items()}
+        outputs = np.column_stack([np.arange(sizes.shards), inside]).T
+        tensors = {f"{SHARD}.b_in": SHARP * (0.5 - cuts[:-1]), f"{SHARD}.W_out": np.diff(outputs, prepend=0)}
+    return {name: tensor.astype(front[name].dtype).reshape(front[name].shape) for name, tensor in tensors.items()}
 
 
 def turn_of(tensors: Tensors, sizes: TableSizes, shard: int, routes: Integers) -> int:
-    """How often the lots of a shard with these routes are turned in a network of several; 0 if it has no lots.
+    """Return how often the lots of a shard are turned in a network of several shards; 0 if it has no lots.
 
-    BadInput if in no way that this module does it: a folder may say anything.
+    ``routes`` are those of the shard's questions. Raise BadInput if no turn fits: a folder may state anything.
     """
     if not sizes.stretches:
         return 0
     begins = tensors[f"{SHARD}.W_out"].reshape(-1, sizes.shards)[1:, : shard + 1].sum(axis=1)
-    found = np.searchsorted(begins, routes, side="right") % sizes.lots
+    lots = np.searchsorted(begins, routes, side="right") % sizes.lots
     for turn in range(TURNS):
-        if np.array_equal(found, lots_of(routes, sizes, turn)):
+        if np.array_equal(lots, lots_of(routes, sizes, turn)):
             return turn
     raise BadInput("config.json: about.recipe is not the recipe of this network")

@@ -1,20 +1,20 @@
-"""From the six words to the label's code Y: add them up modulo 2^T, and read the bits below the offset.
+"""Read the label's code Y from the six words: add them up modulo 2^T, and take the bits below the offset.
 
-Letters: T bits a word, M = 2^T, E = 2^−o the scale of offset o, L bits of Y.
+Letters: T bits per word, M = 2^T, E = 2^−o the scale of offset o, L bits of Y.
 
-1. *Adding*. Words of even lanes are stored in [0, M), of odd lanes in [−M, 0): a sum of one of each is in [−M, M),
-   which the format holds exactly, and a comparison with 0 brings it back. No sum ever needs T + 1 bits and a sign.
-2. *Centring*. c = the sum in [−M/2, M/2), plus ½: never an integer, so that no comparison below meets equality.
-3. *Shifting*. z = (c + ½)·E. Its integer part is taken off, four bits at a time, the highest first; y = z mod 1.
-4. *Wrapping*. Codes may run over the lowest bit and go on at the highest: y = z mod 1 + ⌊z⌋·2^−T. The sign makes the
-   highest bit of c come out complemented there (``solve`` knows), and needs a half of the lowest cell E to stay in it:
-   which is what the ½ of centring is worth. Offsets are 0 … T − 1 then, so that this holds for all.
-5. *Digits*. The first L bits of y, four at a time: Y. (y is kept as y − ½, which takes one bit less.) In a network that
-   refuses, those of the print come before.
+1. *Adding*. Words of even lanes are stored in [0, M), words of odd lanes in [−M, 0). A sum of one word of each is in
+   [−M, M), which the format holds exactly, and a comparison with 0 brings it back. No sum needs T + 1 bits and a sign.
+2. *Centring*. Let c be the sum in [−M/2, M/2). c + ½ is never an integer, so no comparison below meets equality.
+3. *Shifting*. Let z = (c + ½)·E. Its integer part is subtracted, four bits at a time, the highest first: y = z mod 1.
+4. *Wrapping*. Codes may run over the lowest bit and continue at the highest: y = z mod 1 + ⌊z⌋·2^−T. There the sign
+   complements the highest bit of c (``planes`` allows for it). ⌊z⌋·2^−T is in [−E/2, E/2), and the ½ of centring is
+   worth E/2: the sum stays in its cell of length E. Offsets are 0 … T − 1 then, so that this holds for all of them.
+5. *Digits*. Y is the first L bits of y, read four at a time. (y is kept as y − ½, which takes one bit less.) In a
+   network that refuses, the bits of the print come before them.
 
-With exponents (packed words), the float is ±(1 + m/2^(T−1))·2^e: the sign and m are T bits, e has 7 more. Each lane's
-float is halved 64, 32, … times where it is large enough, which gives e bit by bit, exactly. The exponents are added
-modulo 2^7. Questions of the first kind read their code in the exponents first, and go on in the words.
+With exponents (packed words), the float is ±(1 + m/2^(T−1))·2^e: the sign and m are T bits, and e has 7 more. Each
+lane's float is divided by 2^64, 2^32, … if it is large enough, which gives e bit by bit, exactly. The exponents are
+added modulo 2^7. Questions of the first kind read their code in the exponents first, and continue in the words.
 """
 
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ from byheart.networks.transformer import GatedBlocks
 from byheart.networks.transformer.spec import Features
 
 NIBBLE = 4
+"""Number of bits that one layer reads."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Lanes:
 
 
 def add_unpacking(wiring: Wiring, sizes: TableSizes, lanes: Features) -> Lanes:
-    """Sign, exponent and mantissa of six floats; the null column's 0 stays 0."""
+    """Split six floats into sign, exponent and mantissa, and add them up. The null column's 0 stays 0."""
     T, M = sizes.word, 2.0**sizes.word
     sums, exponents = wiring.features(3), wiring.features(1)
     pairs = tuple(sums[lane // 2] for lane in range(LANES))
@@ -68,10 +69,10 @@ def add_unpacking(wiring: Wiring, sizes: TableSizes, lanes: Features) -> Lanes:
 
 
 def _halve(wiring: Wiring, bit: int, T: int, size: Features, exponents: Features) -> Features:
-    """x ← x/2^k where x ≥ 2^k, k = 2^bit, and the bit is added to the exponents.
+    """Divide each x ≥ 2^k by 2^k, where k = 2^bit, and add the bit to the exponents.
 
-    No float of T bits lies between 2^k − 2^(k−T) and 2^k. Where the format is wider than T the comparison is with what
-    lies between; where it is not, mantissas are not 0 (the solver sees to that) and the comparison is with 2^k itself.
+    No float of T bits lies between 2^k − 2^(k−T) and 2^k. If the format is wider than T bits, x is compared with a
+    number in between. Otherwise no mantissa is 0 (``table.as_floats`` ensures this), and x is compared with 2^k itself.
     """
     k = 2.0 ** (1 << bit)
     limit = k * (1 - 2.0 ** -(T + 1)) if np.finfo(wiring.precision).nmant >= T else k
@@ -93,7 +94,7 @@ def _halve(wiring: Wiring, bit: int, T: int, size: Features, exponents: Features
 
 
 def add_adding(wiring: Wiring, sizes: TableSizes, sums: Features) -> Features:
-    """c from the three sums; see 1 and 2 above."""
+    """Add the layers that turn the three sums into c: see 1 and 2 above."""
     M = 2.0**sizes.word
     first, second, third = ((feature,) for feature in sums)
     limits = np.array([[-np.inf, -0.5]] * 3)
@@ -106,7 +107,7 @@ def add_adding(wiring: Wiring, sizes: TableSizes, sums: Features) -> Features:
 
 
 def add_reading(wiring: Wiring, sizes: TableSizes, code: Code, front: FrontPositions, lanes: Lanes) -> Features:
-    """Y, in one feature, or two if the code has two digits; see 3 to 5 above."""
+    """Add the layers that read Y, in one feature, or in two if the code has two digits: see 3 to 5 above."""
     T = sizes.word
     centred = add_adding(wiring, sizes, lanes.sums)
     z = wiring.features(1)
@@ -130,10 +131,10 @@ def add_reading(wiring: Wiring, sizes: TableSizes, code: Code, front: FrontPosit
 
 
 def _take_integer_part(wiring: Wiring, bits: int, T: int, z: Features, wrap: Features) -> None:
-    """z ← z − ⌊z⌋ − ½ for |z| < 2^(bits − 1), and wrap ← ⌊z⌋·2^−T + 2^−(T+1).
+    """Replace z, |z| < 2^(bits − 1), by z − ⌊z⌋ − ½, and set ``wrap`` to ⌊z⌋·2^−T + 2^−(T+1).
 
-    Digits above the last are rounded, not cut off: what is left is never larger than what was there, so no bit is
-    lost. The last one is cut off, and ½ with it.
+    All digits but the last are rounded, not cut off: the remainder is never larger than z was, so no bit is lost. The
+    last digit is cut off, and ½ with it.
     """
     count = -(-bits // NIBBLE)
     for index in range(count):
@@ -149,28 +150,28 @@ def _take_integer_part(wiring: Wiring, bits: int, T: int, z: Features, wrap: Fea
 
 
 def _first_bits(wiring: Wiring, T: int, y: Features, parts: list[tuple[int, int]]) -> None:
-    """The first bits of y + ½: ``parts`` says how many go into which feature; y is in (−½, ½)."""
+    """Add the first bits of y + ½, where y is in (−½, ½). ``parts`` are pairs of a number of bits and its feature."""
     bits, done = sum(part for part, _ in parts), 0
     for part, feature in parts:
-        left = part
-        while left:
-            width = min(NIBBLE, left)
-            left -= width
+        remaining = part
+        while remaining:
+            width = min(NIBBLE, remaining)
+            remaining -= width
             done += width
             multiples = np.arange(1, 1 << width)
-            limits, weights = multiples * 2.0**-done, np.full(len(multiples), 2.0**left)
-            taken = np.full(len(multiples), -(2.0**-done))
+            limits, weights = multiples * 2.0**-done, np.full(len(multiples), 2.0**remaining)
+            subtracted = np.full(len(multiples), -(2.0**-done))
             if done == width:
                 limits, weights = np.append(limits - 0.5, -np.inf), np.append(weights, 0.0)
-                taken = np.append(taken, 0.5)
-            rows = np.stack([taken, weights])[None]
+                subtracted = np.append(subtracted, 0.5)
+            rows = np.stack([subtracted, weights])[None]
             wiring.steps(f"bits_{bits - done}", y, (*y, feature), limits, rows, gap=2.0 ** -(T + 1))
 
 
 def _by_kind(
     wiring: Wiring, sizes: TableSizes, code: Code, front: FrontPositions, lanes: Lanes, digits: Features
 ) -> Features:
-    """Y = (high, low) of the word bits, or (exponents, high): the first kind reads the exponents first."""
+    """Add Y by kind: (exponents, high) for questions that read the exponents first, (high, low) for all others."""
     Y = wiring.features(1)
     share = sizes.exponent_share - 0.5
     low, rest = 2.0**sizes.exponent, 2.0 ** (code.longest - sizes.exponent)

@@ -1,19 +1,19 @@
-"""A network that knows when it does not know: a print of the whole context beside every label.
+"""Refuse contexts that were never memorized: a print of the whole context beside every label.
 
-Beside the label of a question, the table holds b = ``refuse`` bits of a second hash of its context, the *print*; the
-network works that out from the context too, with weights of their own, and compares. Where the two differ the answer is
-one more token, *unknown*. (Prints that do not fit beside a label, and whole contexts, are kept in a store:
-:mod:`.storing`.)
+Beside the label of a question, the table holds b = ``refuse`` bits of a second hash of its context, the *print*. The
+network also computes the print from the context at hand, with weights of its own, and compares the two. If they differ,
+it answers with an additional token, *unknown*. (Prints that do not fit beside a label, and whole contexts, are kept in
+a store: :mod:`.storing`.)
 
-- *Print*: one digit for every 10 bits, a sum of the window modulo a prime (:mod:`.front`).
-- *Comparing*: m = Σ |digit read − digit worked out|, an integer; two units a digit.
-- *Refusing*: Y ← −1 where m > 0. No label's code is below 0, and the line of unknown, −2·Y − 1, is above all others at
-  −1 and below the first label's, which is 0, from 0 on.
+1. *Print*: one digit for every 10 bits; each digit is a sum of the window modulo a prime (:mod:`.front`).
+2. *Comparing*: m = Σ |digit read − digit computed|, an integer. This takes two units per digit.
+3. *Refusing*: Y becomes −1 if m > 0. No label's code is below 0. The line of *unknown*, −2·Y − 1, is above all other
+   lines at Y = −1, and below the first label's line, which is 0, for Y ≥ 0.
 
-The window is longer than every sequence of the questions, so that two contexts look the same only if they are the same
-from their very beginning. *What holds*: every question is answered (certified, like all answers). Another context finds
-bits of words that answer others, or of free ones, drawn at random: they are its own print with probability 2^−b *if
-the hash acts like a random function*, which is measured and not proved.
+The window is longer than every sequence of the questions, so two contexts look the same only if they are the same from
+their very beginning. Every question is answered (certified, like all answers). Any other context reads words that
+answer other questions, or free bits that were drawn at random. These are its own print with probability 2^−b *if the
+hash acts like a random function*, which is measured and not proved.
 """
 
 from dataclasses import replace
@@ -32,11 +32,11 @@ from byheart.tasks.contexts import Contexts
 from byheart.tasks.windows import MAX_WINDOW
 
 DEFAULT = 20
-"""Bits of a print, if there is room for them."""
+"""Default number of bits of a print, if there is room for them."""
 MOST = 64
-"""Bits of a print."""
+"""Largest number of bits of a print."""
 DIGIT = 10
-"""Bits of one of its digits, at most."""
+"""Largest number of bits of a print's digit."""
 
 
 def decided(refuse: Refuse, label_bits: int, word: int) -> int | Literal["key"] | None:
@@ -82,11 +82,11 @@ def moduli(bits: int) -> tuple[int, ...]:
     >>> moduli(8), moduli(20), moduli(4)
     ((251,), (1021, 1019), (13,))
     """
-    found: list[int] = []
+    chosen: list[int] = []
     for width in digits(bits):
         primes = [number for number in range(1 << width, 1, -1) if _is_prime(number)]
-        found.append(next((prime for prime in primes if prime not in found), primes[0]))
-    return tuple(found)
+        chosen.append(next((prime for prime in primes if prime not in chosen), primes[0]))
+    return tuple(chosen)
 
 
 def _is_prime(number: int) -> bool:
@@ -118,22 +118,22 @@ def with_whole_prompts(contexts: Contexts, window: int | None) -> Contexts:
     return replace(contexts, window=front.sees(longest + 1) if window is None else window)
 
 
-def add_check(wiring: Wiring, read: Features, found: Features, Y: Features) -> Features:
-    """Add features that hold Y if the digits that were read equal the context's; otherwise −1 and zeros."""
-    (off,) = wiring.features(1)
-    pairs = tuple(feature for both in zip(read, found, strict=True) for feature in both)
-    compare = GatedBlocks("compare", "relu", pairs, (off,) * len(read), units=2, groups=len(read), bias=False)
+def add_check(wiring: Wiring, read: Features, computed: Features, Y: Features) -> Features:
+    """Add features that hold Y if the digits ``read`` equal the context's ``computed`` ones; otherwise −1 and zeros."""
+    (difference,) = wiring.features(1)
+    pairs = tuple(feature for both in zip(read, computed, strict=True) for feature in both)
+    compare = GatedBlocks("compare", "relu", pairs, (difference,) * len(read), units=2, groups=len(read), bias=False)
     wiring.add(compare, W_in=[[1.0, -1.0], [-1.0, 1.0]], W_out=1.0)
-    return add_known(wiring, (off,), Y)
+    return add_known(wiring, (difference,), Y)
 
 
-def add_known(wiring: Wiring, off: Features, Y: Features) -> Features:
-    """Add features that hold Y if ``off``, an integer, is 0; −1 and zeros if it is more."""
+def add_known(wiring: Wiring, difference: Features, Y: Features) -> Features:
+    """Add features that hold Y if ``difference``, an integer, is 0; −1 and zeros if it is more."""
     out, count = wiring.features(len(Y)), len(Y)
-    known = GatedBlocks("known", "sigmoid", off, out, units=count + 1, up="dense", up_reads=Y, up_bias=True)
+    gate = GatedBlocks("known", "sigmoid", difference, out, units=count + 1, up="dense", up_reads=Y, up_bias=True)
     sign = np.append(np.full(count, -1.0), 1.0)
     wiring.add(
-        known,
+        gate,
         W_gate=SHARP * sign[:, None],
         b_gate=-SHARP / 2 * sign,
         W_up=np.eye(count + 1, count),

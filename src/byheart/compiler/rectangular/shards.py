@@ -1,22 +1,22 @@
-"""Many tables behind one front: compiling takes time in proportion to the questions, however many they are.
+"""Put many tables behind one front, so that compiling takes time in proportion to the number of questions.
 
-One table ends where its rows can no longer be numbered; wider rows make a wider band, and solving grows as N³. Here the
-last attention layer gives one more hash sum of the window, the *route*; the routes are cut into S intervals, and all
-questions of an interval are a *shard*, with a table of its own. Rows, columns and offset come from the other sums, the
-same for all shards; so front and reading exist once, and only W_out of the table S times (:class:`Mixture`).
+The rows of one table can be numbered only up to a limit; wider rows make a wider band, and the time of solving grows as
+N³. Here the last attention layer gives one more hash sum of the window, the *route*. The routes are cut into S
+intervals, and all questions of an interval are a *shard*, with a table of its own. Rows, columns and offset come from
+the other sums, which are the same for all shards. So front and reading exist once, and only W_out of the table exists S
+times (:class:`Mixture`).
 
-The work is made of four stages, each a function of plain data, so that whoever runs them may do so anywhere, in any
-order, and again:
+There are four stages, each a function of plain data, so that they can run anywhere, in any order, and again:
 
 - :func:`map_piece`: some of the questions → records, sorted by route;
-- :func:`cut`: how many questions each route has → where shards begin, so that all are equally full;
-- :func:`solve_shard`: the records of one shard → its tensor, and what is to be noted of it;
+- :func:`cut`: the number of questions per route → the routes where shards begin, so that all are equally full;
+- :func:`solve_shard`: the records of one shard → its tensor, and a note about it;
 - :func:`join`: the tensors of all shards → the tensors of the network.
 
 A shard's tensor depends on its records as a set, on the recipe and on the shard's number, and on nothing else.
 
-Questions must be different, as those of ``Contexts`` are: the same question twice looks like one equation that depends
-on another. That the network answers right is for a certificate to show, which asks the network.
+Questions must be different, as those of ``Contexts`` are: a repeated question looks like an equation that depends on
+another. A certificate checks that the network answers right, by running the network.
 
 This module imports numba; import it where it is needed.
 """
@@ -56,11 +56,11 @@ class Records:
     """The data of some questions that solving needs, 18 to 22 bytes per question, sorted by route."""
 
     route: NDArray[np.uint32]
-    """[N]"""
+    """[N]: the hash sum that chooses the shard."""
     sums: NDArray[np.uint16]
     """[N, sums]: all other sums of the hash."""
     label: NDArray[np.int32]
-    """[N]"""
+    """[N]: the answer to each question."""
 
     def __len__(self) -> int:
         return len(self.route)
@@ -201,20 +201,21 @@ def solve_shard(
     of the bits that no question asks for.
     """
     records = records.arranged()
-    given = records.sums.astype(np.int64), records.route.astype(np.int64)
-    sums, labels = np.column_stack(given) if sizes.stretches else given[0], records.label.astype(np.int64)
+    sums, routes, labels = (part.astype(np.int64) for part in (records.sums, records.route, records.label))
+    if sizes.stretches:
+        sums = np.column_stack([sums, routes])
     *before, last = turns if sizes.stretches else turns[:1]
     for turn in (*before, last):
         equations = sort_questions(sizes, code, addresses_of(sums, sizes, turn), labels)
         try:
-            tensor, tried = _solve_with_free_bits(equations, sizes, draw, shard, precision, free_bits, report)
+            tensor, bits = _solve_with_free_bits(equations, sizes, draw, shard, precision, free_bits, report)
         except Unsolvable as failure:
             if turn == last or sizes.is_hash_at_fault(failure.dependent):
                 raise
-            failure.with_traceback(None)  # which would hold the systems that were there when it was raised
+            failure.with_traceback(None)  # a traceback would keep the systems of its frames in memory
             continue
-        named = hashlib.sha256(tensor.data).hexdigest()
-        return tensor, Note(shard, len(records), turn, tried, records.fingerprint, named)
+        digest = hashlib.sha256(tensor.data).hexdigest()
+        return tensor, Note(shard, len(records), turn, bits, records.fingerprint, digest)
     raise AssertionError("the last turn gives or raises")
 
 
@@ -229,12 +230,12 @@ def _solve_with_free_bits(
 ) -> tuple[NDArray[Any], int]:
     """Return the tensor, and the number of the draw of free bits that gave it."""
     *before, last = range(free_bits, free_bits + FREE_BITS)
-    for tried in (*before, last):
+    for number in (*before, last):
         try:
-            words = solve(equations, sizes, np.random.default_rng([*draw, tried, shard]), report=report)
-            return table.as_floats(words, sizes, precision), tried
+            words = solve(equations, sizes, np.random.default_rng([*draw, number, shard]), report=report)
+            return table.as_floats(words, sizes, precision), number
         except Unsolvable as failure:
-            if failure.dependent or tried == last:
+            if failure.dependent or number == last:
                 raise
     raise AssertionError("the last try gives or raises")
 

@@ -87,14 +87,14 @@ def _mapped(
         Job(f"piece {number}", map_piece, (number, shards.piece_of(contexts, part)), memory=PYTHON)
         for number, part in enumerate(parts)
     )
-    found: dict[int, Piecewise] = {}
+    mapped: dict[int, Piecewise] = {}
     counts = np.zeros(front.sizes.routes, np.int64)
     for _, (number, records) in run_jobs(executor, tasks, peaks=workplace.peaks):
         counts += shards.count_routes(records, front.sizes)
-        found[number] = records if shelf is None else shelf.records(records, number)
+        mapped[number] = records if shelf is None else shelf.records(records, number)
         if report is not None:
-            report(0, front.sizes.shards, f"piece {len(found):,} of {len(parts):,}")
-    return [found[number] for number in sorted(found)], counts
+            report(0, front.sizes.shards, f"piece {len(mapped):,} of {len(parts):,}")
+    return [mapped[number] for number in sorted(mapped)], counts
 
 
 class _Solving:
@@ -115,25 +115,25 @@ class _Solving:
 
     def by(self, executor: Executor, workplace: Workplace) -> dict[int, Solved]:
         """Solve every shard; raise the failure of the lowest number, if there is one."""
-        for _, (shard, came) in run_jobs(executor, self.tasks(), peaks=workplace.peaks):
-            if isinstance(came, Unsolvable):
-                self.failures[shard] = came
+        for _, (shard, result) in run_jobs(executor, self.tasks(), peaks=workplace.peaks):
+            if isinstance(result, Unsolvable):
+                self.failures[shard] = result
                 continue
             if self.shelf is not None:
-                self.shelf.keep(self.names[shard], *came)
-            self.take(shard, came)
+                self.shelf.keep(self.names[shard], *result)
+            self.take(shard, result)
         if self.failures:
             raise self.failures[min(self.failures)]
         return self.solved
 
-    def take(self, shard: int, came: Solved) -> None:
+    def take(self, shard: int, result: Solved) -> None:
         """Add a solved shard."""
-        self.solved[shard] = came
+        self.solved[shard] = result
         if self.report is not None:
             self.report(len(self.solved), self.front.sizes.shards)
 
     def tasks(self) -> Iterator[Job]:
-        """Yield jobs for the shards that are not kept, in order, until one fails. All before it are out by then."""
+        """Yield jobs for the shards that are not kept, in order, until one fails: all shards before it come first."""
         for shard in range(self.front.sizes.shards):
             if self.failures:
                 return
@@ -156,11 +156,11 @@ def solve_shard(
     front: NetworkDraft, shard: int, records: Records, *, report: Report | None
 ) -> tuple[int, Solved | Unsolvable]:
     """Return a shard's number with its tensor and note, or with the failure: a job of the executor."""
-    how = (front.sizes, front.code, front.draw, shard, front.wiring.precision)
+    options = (front.sizes, front.code, front.draw, shard, front.wiring.precision)
     try:
-        return shard, shards.solve_shard(records, *how, free_bits=front.free_bits, report=report)
+        return shard, shards.solve_shard(records, *options, free_bits=front.free_bits, report=report)
     except Unsolvable as failure:
-        return shard, failure.with_traceback(None)  # which would hold all that was there when it was raised
+        return shard, failure.with_traceback(None)  # a traceback would keep all arrays of its frames in memory
 
 
 def _name(front: NetworkDraft, shard: int, records: Records) -> str:

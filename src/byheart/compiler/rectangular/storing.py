@@ -1,24 +1,32 @@
-"""Refusing for certain: an index, a store with an entry for every question, and a comparison.
+"""Refuse with proof: an index, a store with an entry for every question, and a comparison.
 
-A print beside the label (:mod:`.refusing`) is a sum of six words, and what another context adds up to is anybody's
-guess. Here the table is an *index* only: it holds the number of every question. The *store* has the question's entry
-under that number, by row and column, so that one entry is read, or none (zeros): something of the context that was
-memorized, in some *lanes*, and the code of its label. The network works the lanes out from what it is asked, too, and
-says *unknown* unless all of them are the entry's.
+A print beside the label (:mod:`.refusing`) is a sum of six words, and nothing is proved about the sums that other
+contexts read. Here the table is only an *index*: it holds the number of every question. The *store* holds an entry
+under each number, by row and column, so that a context reads one entry or none (zeros). An entry consists of *lanes*,
+computed from the memorized context, and the code of its label. The network computes the same lanes from the context at
+hand, and answers *unknown* unless all of them equal the entry's. There are two kinds of lanes:
 
-- *Key*: the context itself. Every token that was memorized has a *digit* of its own, 1 ≤ |c| ≤ a; all other tokens
-  share one; 0 is for what lies before the beginning. d of them are one lane, Σ c_i·A^i with A = 2a + 1: no two rows of
-  digits have the same sum. The window is a token longer than every memorized sequence. So **no context is answered
-  that was not memorized**: equal lanes have equal digits, which are equal tokens, from the beginning on. That holds
-  whatever the index says.
-- *Print*: R sums modulo the prime p = ``PRIME`` of 8 digits each, then of 8 such sums each, and so on, in L layers;
-  their weights are drawn evenly from 0 to p − 1, apart from all else. Two contexts that differ anywhere have one sum in
-  common with probability 1/p a layer, so the whole print with **probability (L/p)^R ≤ 2^−b** at most. Neither index nor
-  entries' numbers depend on these weights: a context that was chosen without a look at them is answered wrongly no more
-  often, and no "if" is needed. Zeros are the print of an empty context, which nobody asks about.
+- *Key*: the context itself. **No context is answered that was not memorized**, whatever the index says:
 
-Lanes of the context stand in the stream times −1, and those of the entry are added to them; differences that are not 0
-are counted. All values are integers that the format holds, for every context, and nothing is rounded.
+  1. Every memorized token has a *digit* of its own, 1 ≤ |c| ≤ a. All other tokens share one digit. 0 stands for places
+     before the beginning.
+  2. d digits make one lane, Σ c_i·A^i with A = 2a + 1. Different digits give different sums.
+  3. The window is one token longer than every memorized sequence. Equal lanes therefore mean equal digits, and equal
+     tokens from the beginning on.
+
+- *Print*: R sums modulo the prime p = ``PRIME``. Two contexts have the same print with **probability at most
+  (L/p)^R ≤ 2^−b**:
+
+  1. In the first of L layers, a sum is over 8 digits; in each later layer, over 8 sums of the layer before. Weights are
+     drawn evenly from 0 to p − 1, independently of everything else.
+  2. Contexts that differ anywhere have equal sums in one layer with probability 1/p, and in one of L layers with
+     probability at most L/p. All R sums are equal with probability at most (L/p)^R.
+  3. Neither the index nor the numbers of entries depend on these weights. So the bound holds, without any assumption,
+     for every context that was chosen without looking at the weights.
+  4. Zeros are the print of the empty context, which is never a prompt.
+
+The context's lanes are in the stream times −1, and the entry's lanes are added to them. The differences that are not 0
+are counted. For every context all values are integers that the format holds, and nothing is rounded.
 """
 
 import math
@@ -41,13 +49,13 @@ if TYPE_CHECKING:
     from byheart.networks.transformer.transformer_network import TransformerNetwork
 
 PRIME = 1021
-"""8·(p − 1)² < 2²³: no sum of a print is rounded."""
+"""Modulus p of a print's sums: 8·(p − 1)² < 2²³, so no sum is rounded."""
 MOST_COLUMNS = 1 << 11
-"""As rows: their squares must be exact."""
+"""Largest number of columns of entries: like those of rows, the squares of their numbers must be exact."""
 MOST_LANES = 512
-"""Of a key: a head of attention brings each, and has a bias for all of them."""
+"""Largest number of lanes of a key: each takes a head of attention, with a bias for every lane."""
 APART = 1 << 32
-"""Ends the seed of the weights of prints, so that they are drawn apart from all else."""
+"""Last number of the seed of prints' weights: it makes them independent of everything else."""
 STORE = "store.W_out"
 """The tensor that holds the entries: [1, lanes·columns, rows]."""
 
@@ -57,12 +65,12 @@ class Alphabet:
     """A digit for every token."""
 
     digits: NDArray[np.int64]
-    """[ω]."""
+    """[ω]: the digit of each token."""
     largest: int
-    """a."""
+    """a, the largest absolute value of a digit."""
 
     def together(self, bits: int) -> int:
-        """d: of how many digits all sums Σ c_i·A^i are below 2^bits, with either sign.
+        """Return d, the number of digits per lane: all sums Σ c_i·A^i of d digits are between −2^bits and 2^bits.
 
         >>> alphabet(np.arange(200), 258).together(23), alphabet(np.arange(26), 258).together(23)
         (3, 4)
@@ -71,7 +79,7 @@ class Alphabet:
 
 
 def alphabet(memorized: NDArray[np.integer], vocab: int) -> Alphabet:
-    """Digits 1, −1, 2, −2, … for tokens that occur in what is memorized, and the next one for all others.
+    """Assign the digits 1, −1, 2, −2, … to the tokens in ``memorized``, and the next one to all other tokens.
 
     >>> alphabet(np.array([7, 3, 7]), 9).digits.tolist()
     [2, 2, 2, 1, 2, 2, 2, -1, 2]
@@ -85,7 +93,7 @@ def alphabet(memorized: NDArray[np.integer], vocab: int) -> Alphabet:
 
 
 def sums_of_print(bits: int, window: int) -> int:
-    """R: how many sums make (L/p)^R ≤ 2^−bits; an even number, two for a lane.
+    """Return R, the number of sums with which (L/p)^R ≤ 2^−bits. It is even, because a lane holds two sums.
 
     >>> sums_of_print(17, 64), sums_of_print(40, 64), sums_of_print(40, 65)
     (2, 6, 6)
@@ -96,17 +104,17 @@ def sums_of_print(bits: int, window: int) -> int:
 
 @dataclass(frozen=True)
 class Store:
-    """What the entries hold, and how many there are."""
+    """The shape of a store: the lanes of its entries, and their number."""
 
     bits: int | None
-    """b, of a print; None for whole keys."""
+    """b, the bits of a print; None for keys."""
     word: int
-    """Bits of the integers whose differences the format holds, but for the sign."""
+    """Bits of the integers whose differences the format holds, without the sign."""
     window: int
-    """Tokens that are looked at: one more than the longest sequence has."""
+    """Number of tokens that are compared: one more than the longest sequence has."""
     questions: int
     labels: int
-    """Lanes for the code of a label."""
+    """Number of lanes for the code of a label."""
     alphabet: Alphabet = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -123,19 +131,19 @@ class Store:
 
     @property
     def compared(self) -> int:
-        """Lanes of a key, or of a print."""
+        """Number of lanes of a key, or of a print."""
         if self.bits is not None:
             return sums_of_print(self.bits, self.window) // 2
         return -(-self.window // self.alphabet.together(self.word))
 
     @property
     def lanes(self) -> int:
-        """Words of an entry."""
+        """Number of words of an entry."""
         return self.compared + self.labels
 
     @property
     def columns(self) -> int:
-        """A power of two: the one that takes the fewest parameters."""
+        """Number of columns of entries: the power of two that takes the fewest parameters."""
         least = max(1, math.ceil(math.log2(self.questions / MOST_ROWS)))
 
         def parameters(columns: int) -> int:
@@ -145,7 +153,7 @@ class Store:
 
     @property
     def rows(self) -> int:
-        """Of the entries; the last one may not be full."""
+        """Number of rows of entries; the last one may be partly empty."""
         return -(-self.questions // self.columns)
 
     @property
@@ -158,18 +166,18 @@ class Store:
 
 
 def add_digits(wiring: Wiring, store: Store) -> None:
-    """A digit beside the codes of every token, in the embedding."""
+    """Add every token's digit to the embedding, beside its codes."""
     codes = np.hstack([wiring.tensors["embedding.W_E"], store.alphabet.digits[:, None]])
     wiring.tensor("embedding.W_E", codes, codes.shape)
 
 
 def add_compared(wiring: Wiring, store: Store, digit: Features, rng: np.random.Generator) -> Features:
-    """The lanes of the context that is asked about, its key or its print, times −1."""
+    """Add the lanes of the context at hand, its key or its print, times −1."""
     return _key(wiring, store, digit) if store.bits is None else _print(wiring, store, digit, rng)
 
 
 def _key(wiring: Wiring, store: Store, digit: Features) -> Features:
-    """Attention over d tokens makes a lane of them; another one brings every d-th of these."""
+    """Add a key: one attention layer joins d tokens to a lane, and another one collects every d-th lane."""
     together, lanes = store.alphabet.together(store.word), wiring.features(store.compared)
     lane = wiring.features(1)
     powers = np.array([(2.0 * store.alphabet.largest + 1) ** power for power in range(together)])
@@ -179,7 +187,7 @@ def _key(wiring: Wiring, store: Store, digit: Features) -> Features:
 
 
 def _print(wiring: Wiring, store: Store, digit: Features, rng: np.random.Generator) -> Features:
-    """Layers as of the hash, but each sum is of its own sums of the layer before: R prints of one sum."""
+    """Add a print: layers as in the hash, except that each sum reads only its own sum of the layer before."""
     count = sums_of_print(store.bits or 0, store.window)
     sums, own, largest = digit, np.ones((count, 1)), store.alphabet.largest
     for index, (span, dilation) in enumerate(spans_of(store.window)):
@@ -217,7 +225,7 @@ def add_store(wiring: Wiring, store: Store, number: Features, lanes: Features) -
 
 
 def add_comparison(wiring: Wiring, differences: Features) -> Features:
-    """How many of the differences, which are integers, are not 0."""
+    """Add a feature that counts the differences that are not 0. All of them are integers."""
     (count,) = wiring.features(1)
     groups = len(differences)
     limits, weights = [[-np.inf, -0.5, 0.5]] * groups, [[1.0, -1.0, 1.0]] * groups
@@ -226,13 +234,13 @@ def add_comparison(wiring: Wiring, differences: Features) -> Features:
 
 
 def entries(store: Store, lanes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The tensor ``STORE`` from the lanes [N, lanes] of all questions."""
+    """Return the tensor ``STORE`` for the lanes [N, lanes] of all questions."""
     filled = np.zeros((store.rows * store.columns, store.lanes))
     filled[: len(lanes)] = lanes
     return filled.reshape(store.rows, store.columns, store.lanes).transpose(2, 1, 0).reshape(1, -1, store.rows)
 
 
 def columns_of(network: "TransformerNetwork") -> int:
-    """Of the entries of a network with a store."""
+    """Return the number of columns of entries in a network with a store."""
     (entry,) = [layer for layer in network.spec.sublayers if layer.name == "entry"]
     return int(getattr(entry, "units", 0))

@@ -5,9 +5,10 @@ is gated the same way and multiplies the word that it finds in the stream; a col
 column*) reads nothing, which keeps the equations of one row independent.
 
 With several shards the rows' units are the same for all, and each shard has a W_out of its own: experts of a mixture.
-The router's scores are lines in the route, 2·s·x − Σ (2·t − 1) over the first s of the places t where shards are cut,
-as in :mod:`.codes`: the largest is that of the shard whose cuts x lies between, by 1 at least. Half of the largest
-slope is taken off all slopes, and half of the last constant off all constants, which changes no difference.
+The router's scores are lines in the route x, 2·s·x − Σ (2·t − 1), where the sum is over the first s of the places t at
+which shards are cut, as in :mod:`.codes`. The largest score is that of the shard whose cuts enclose x, by at least 1.
+Half of the largest slope is subtracted from all slopes, and half of the last constant from all constants, which changes
+no difference.
 """
 
 from typing import Any
@@ -58,7 +59,7 @@ def router(cuts: NDArray[np.int64]) -> tuple[Array, Array]:
 
 
 def add_selection(wiring: Wiring, sizes: TableSizes, front: FrontPositions, words: Features, writes: Features) -> None:
-    """Add the chosen word of each lane to ``writes`` [6], which may name a feature twice."""
+    """Add the word that the question reads in each lane to ``writes`` [6], which may name a feature twice."""
     W, b = one_hot(sizes.columns)
     ffn = GatedBlocks(
         "select",

@@ -1,4 +1,4 @@
-"""Putting a float Transformer together: features of the stream, sublayers, and tensors that the format holds exactly.
+"""Put a float Transformer together: features of the stream, sublayers, and tensors that the format holds exactly.
 
 Comparisons are saturated sigmoids: σ(SHARP·x) is exactly 1 for x ≥ ½ and exactly 0 for x ≤ −½, in float32 and in
 float64, on any machine: exp(−2048) is 0 and exp(2048) is infinite in both.
@@ -29,7 +29,7 @@ class Wiring:
     tensors: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def features(self, count: int) -> Features:
-        """New features of the stream; they start at zero."""
+        """Return ``count`` new features of the stream, which start at zero."""
         self.stream += count
         return tuple(range(self.stream - count, self.stream))
 
@@ -41,10 +41,10 @@ class Wiring:
         assert not tensors, f"{sublayer.name} has no tensors {sorted(tensors)}"
 
     def tensor(self, name: str, value: Array, shape: tuple[int, ...]) -> None:
-        """Keep one tensor."""
-        kept = np.ascontiguousarray(np.broadcast_to(value, shape).astype(self.precision))
-        assert np.array_equal(kept.astype(np.float64), np.broadcast_to(value, shape)), f"{name} is not exact"
-        self.tensors[name] = kept
+        """Set the tensor ``name``, broadcast to ``shape``. Every entry must be exact in the network's precision."""
+        converted = np.ascontiguousarray(np.broadcast_to(value, shape).astype(self.precision))
+        assert np.array_equal(converted.astype(np.float64), np.broadcast_to(value, shape)), f"{name} is not exact"
+        self.tensors[name] = converted
 
     def steps(
         self,
@@ -58,8 +58,8 @@ class Wiring:
     ) -> None:
         """Add ``weights`` [G, p, units] times [x ≥ threshold] for the thresholds [G, units] of each group.
 
-        −∞ as a threshold is a unit that is always on. Thresholds must be at least ``gap`` away from every value that x
-        takes; so integers are compared with half-integers.
+        A threshold of −∞ gives a unit that is always on. Thresholds must be at least ``gap`` away from every value of
+        x: integers are compared with half-integers.
         """
         limits = np.atleast_2d(np.asarray(thresholds, dtype=np.float64))
         groups, units = limits.shape
@@ -72,7 +72,7 @@ class Wiring:
         self.add(ffn, W_in=W[:, :, None], b_in=b, W_out=W_out)
 
     def attention(self, name: str, reads: Features, writes: Features, dilation: int, mix: Array) -> None:
-        """Head k brings what stood k·dilation positions ago, and ``mix`` [writes, window, reads] weighs it.
+        """Add attention: head k copies features from k·dilation positions ago; ``mix`` [writes, window, reads] weighs.
 
         The bias is 0 at offset k and −10⁴ elsewhere: softmax is exactly one-hot, since exp(−10⁴) is 0.
         """
