@@ -19,7 +19,7 @@ from byheart.constructions.dana_2025.sizes import DanaShape
 from byheart.constructions.dana_2025.solving import Asked, OtherContexts, fits
 from byheart.constructions.gadgets.encoder import best_encoder
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
-from byheart.constructions.gadgets.linear import factor
+from byheart.constructions.gadgets.linear_system import factor
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import (

@@ -140,12 +140,12 @@ def test_planned_by_sizes() -> None:
 
 def test_fewest_is_fewest() -> None:
     """What is never looked at would not have been smaller."""
-    from byheart.constructions.gadgets import balls, nearby
+    from byheart.constructions.gadgets import indicators, nearby
 
     points = nearby.points_of("test", SEQ, positions=False)
     for share in (1e-4, 0.1, 0.4):
-        for reader in balls.find_balls(points, share * points.delta, np.random.default_rng(0)):
-            assert parameters(reader.front) >= balls.fewest(points)
+        for reader in indicators.find_balls(points, share * points.delta, np.random.default_rng(0)):
+            assert parameters(reader.front) >= indicators.fewest(points)
 
 
 @pytest.mark.parametrize("name", ALL)

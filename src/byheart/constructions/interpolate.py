@@ -12,7 +12,7 @@ stage (where tokens are vectors or have positions) a sum of spikes; see :mod:`.g
 from byheart.constructions.construction import SequenceReading
 from byheart.constructions.gadgets import contextual
 from byheart.constructions.gadgets.interpolation import Spikes, Zigzag
-from byheart.constructions.gadgets.sizes import Engine
+from byheart.constructions.gadgets.lookup_sizes import Engine
 
 INTERPOLATION = Engine(
     label_stage=lambda keys, labels, *_: Zigzag(keys, labels),

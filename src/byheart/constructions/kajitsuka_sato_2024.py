@@ -41,11 +41,11 @@ import numpy as np
 
 from byheart.constructions.construction import Construction, Made, Reading
 from byheart.constructions.gadgets import grid, stairs
-from byheart.constructions.gadgets.asking import Asking, asking
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.boltzmann import FEWEST_BITS, Interval, Multiset, NotApartError, apart, boltz
 from byheart.constructions.gadgets.demand import Setting, most_questions
 from byheart.constructions.gadgets.hypotheses import consistent
+from byheart.constructions.gadgets.task_questions import TaskQuestions, collect_questions
 from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Part, Plan, plan_of
 from byheart.constructions.theorem import TOKENS, Theorem
@@ -100,7 +100,7 @@ class RankDemand:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked(Asking):
+class _Asked(TaskQuestions):
     """A task's questions, one per pair of a token and the multiset of its sequence, sorted by token."""
 
     multisets: list[tuple[Ids, Ids]]
@@ -275,7 +275,7 @@ def _valued(line: _Line, tokens: Ids, counts: Ids) -> Multiset:
 
 def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
     """Return the task's different questions; sequences that are permutations of each other count once."""
-    every = asking(task, positions=positions)
+    every = collect_questions(task, positions=positions)
     rows, inverse = np.unique(np.sort(every.ids, axis=1), axis=0, return_inverse=True)
     pairs = every.token * len(rows) + inverse.ravel()[every.sequence]
     questions, first = np.unique(pairs, return_index=True)

@@ -21,11 +21,12 @@ behind the rounds adds 2·Σ_j id_j: Σ_t c_t times the number of occurrences of
 whose own codes φ are a random table, uniform attention alone suffices, without any rounds:
 :mod:`byheart.constructions.kajitsuka_sato_2025`.)
 
-**Label stage.** The id, which consists of the own code and the digits, is folded to a key (:mod:`.gadgets.hashing`: six
-parameters per bit, so 6·log₂B per round for "digits") and looked up (:mod:`.gadgets.lookup`). Codes and modulus are
-drawn until all questions with different labels have different keys. Only the time is random; the result is certain.
-(:mod:`.gadgets.hashing` estimates the number of draws for random coefficients; digits are not random, so their success
-depends on Q alone. After a few hundred draws without success Q grows.)
+**Label stage.** The id, which consists of the own code and the digits, is folded to a key
+(:mod:`.gadgets.modular_hash`: six parameters per bit, so 6·log₂B per round for "digits") and looked up
+(:mod:`.gadgets.lookup`). Codes and modulus are drawn until all questions with different labels have different keys.
+Only the time is random; the result is certain. (:mod:`.gadgets.modular_hash` estimates the number of draws for random
+coefficients; digits are not random, so their success depends on Q alone. After a few hundred draws without success Q
+grows.)
 
 **Forms.** Seq-to-seq. *Sequence classification*: next-token tasks, one label per sequence, where the lookup has N keys
 instead of nN (the paper treats it too; :mod:`byheart.bounds` has its seq-to-seq bound only). With ``positions`` order
@@ -47,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.construction import Construction, Made
-from byheart.constructions.gadgets import grid, hashing, lookup
+from byheart.constructions.gadgets import grid, lookup, modular_hash
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import (
     TYPICAL_GRID_BITS,
@@ -58,7 +59,7 @@ from byheart.constructions.gadgets.demand import (
     setting_of,
 )
 from byheart.constructions.gadgets.hypotheses import consistent, labelled
-from byheart.constructions.gadgets.keys import filled_up, one_answer_each
+from byheart.constructions.gadgets.task_questions import pad_keys, select_keys
 from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Blocks, Part, Plan, TokenwiseShape, plan_of
 from byheart.constructions.theorem import TOKENS, Theorem
@@ -135,18 +136,18 @@ class KimDemand:
     @property
     def token_modulus(self) -> int:
         """Smallest modulus for the hash of a vector, so large that few tokens of a sequence collide."""
-        smallest = hashing.SMALLEST_ALONE if self.size.dim == 1 else hashing.SMALLEST
+        smallest = modular_hash.SMALLEST_ALONE if self.size.dim == 1 else modular_hash.SMALLEST
         return max(smallest, 4 * self.size.examples * self.size.length**2) << (2 * self.growth)
 
     @property
     def token_folds(self) -> int:
         """Number of folds that reduce a vector's hash to its modulus."""
-        return 0 if self.size.dim is None else hashing.folds_needed(grid.ratio(self.size.dim, self.grid_bits))
+        return 0 if self.size.dim is None else modular_hash.folds_needed(grid.ratio(self.size.dim, self.grid_bits))
 
     @property
     def codes(self) -> int:
         """P: tokens (or tokens at their positions) have the codes 1 to P."""
-        tokens = self.size.vocab if self.size.dim is None else hashing.largest_key(self.token_modulus) + 1
+        tokens = self.size.vocab if self.size.dim is None else modular_hash.largest_key(self.token_modulus) + 1
         return tokens * (self.size.length if self.settings.positions and not self.settings.causal else 1)
 
     @property
@@ -158,24 +159,24 @@ class KimDemand:
     def label_modulus(self) -> int:
         """Smallest Q, for the largest number of questions of a task of this size, so independent of the task."""
         questions = most_questions(self.size, self.setting, positions=self.settings.ordered)
-        return hashing.question_modulus(questions, self.size.labels) << self.growth
+        return modular_hash.question_modulus(questions, self.size.labels) << self.growth
 
     @property
     def label_folds(self) -> int:
         """Number of folds that reduce an id: own code, position code, marks, digits, and 2n such ids if counted."""
-        own = (1 if self.size.dim is None else hashing.largest_key(self.token_modulus) + 1) + 1
+        own = (1 if self.size.dim is None else modular_hash.largest_key(self.token_modulus) + 1) + 1
         if self.settings.ids == "hashed":
             digits = self.rounds * self.largest_digit
         else:
             digits = (self.largest_digit + 1) ** self.rounds // self.label_modulus + 1
         if not self.repeats:
-            return hashing.folds_needed(own + digits)
-        return hashing.folds_needed((1 + 2 * self.size.length) * (own + self.rounds + digits))
+            return modular_hash.folds_needed(own + digits)
+        return modular_hash.folds_needed((1 + 2 * self.size.length) * (own + self.rounds + digits))
 
     @property
     def label_stage(self) -> lookup.Lookup:
         """Lookup from keys to labels."""
-        limits, largest = lookup.Limits(width=self.settings.width), hashing.largest_key(self.label_modulus)
+        limits, largest = lookup.Limits(width=self.settings.width), modular_hash.largest_key(self.label_modulus)
         return lookup.design(self.questions, self.size.labels, largest, limits=limits)
 
 
@@ -213,7 +214,9 @@ def plan(demand: KimDemand) -> Plan:
         parts.append(("embedding", (("W_E", (size.vocab, width)),)))
     else:
         parts.append(("projection", TokenwiseShape((("hash", 1, size.dim),))))
-        parts.append(("token_code", TokenwiseShape((*hashing.fold_shapes(1, demand.token_folds), ("codes", width, 1)))))
+        parts.append(
+            ("token_code", TokenwiseShape((*modular_hash.fold_shapes(1, demand.token_folds), ("codes", width, 1))))
+        )
     if demand.settings.ordered:
         parts.append(("positions", (("W_pos", (size.length, width)),)))
     row, column = (1, width), (width, 1)
@@ -224,7 +227,10 @@ def plan(demand: KimDemand) -> Plan:
     if demand.repeats:
         parts.append(("count", (("W_V", row), ("W_O", column))))
     parts.append(
-        ("label", TokenwiseShape((*hashing.fold_shapes(width, demand.label_folds), *demand.label_stage.shape.layers)))
+        (
+            "label",
+            TokenwiseShape((*modular_hash.fold_shapes(width, demand.label_folds), *demand.label_stage.shape.layers)),
+        )
     )
     attention = demand.rounds + demand.repeats
     return plan_of(parts, input_width=max(width, size.dim or 1), extra_depth=attention + (size.dim is None))
@@ -299,7 +305,9 @@ class _Vectors:
     folding: list[Affine]
 
     def own(self, codes: _Codes) -> Ids:
-        return (hashing.multiply(self.numbers % codes.Q, np.array([codes.slope]), codes.Q) + codes.offset) % codes.Q
+        return (
+            modular_hash.multiply(self.numbers % codes.Q, np.array([codes.slope]), codes.Q) + codes.offset
+        ) % codes.Q
 
     def front(self, step: int, start: int, zeros: list[int], codes: _Codes) -> list[Layer]:
         W, b = [[entry] for entry in (*zeros, step, codes.slope)], [*zeros, start, codes.offset]
@@ -318,13 +326,15 @@ def _read_tokens(task: NextToken | SeqToSeq, sizes: KimDemand, rng: np.random.Ge
         return _Ids(task.tokens, rng.permutation(task.vocab))
     assert task.vectors is not None
     N, n, d = task.vectors.shape
-    Q = hashing.draw_modulus(sizes.token_modulus, rng)
+    Q = modular_hash.draw_modulus(sizes.token_modulus, rng)
     hashes, project = grid.draw_hash(grid.from_floats(task.vectors.reshape(-1, d)), sizes.grid_bits, Q, rng)
-    return _Vectors(hashing.fold(hashes, Q).reshape(N, n), project, hashing.fold_layers([1], 0, Q, sizes.token_folds))
+    return _Vectors(
+        modular_hash.fold(hashes, Q).reshape(N, n), project, modular_hash.fold_layers([1], 0, Q, sizes.token_folds)
+    )
 
 
 def _draw(sizes: KimDemand, reader: _Reader, rng: np.random.Generator) -> _Codes:
-    Q = hashing.draw_modulus(sizes.label_modulus, rng)
+    Q = modular_hash.draw_modulus(sizes.label_modulus, rng)
     R, base = sizes.rounds, sizes.largest_digit + 1
     if sizes.settings.ids == "digits":
         digits = [base ** (R - t) for t in range(1, R + 1)]
@@ -345,10 +355,10 @@ def _keyed(
     for draws in range(1, _DRAWS):
         codes = _draw(sizes, reader, rng)
         ids = _ids(sizes, reader, codes, read)
-        keys = hashing.fold(ids[:, -1] if isinstance(task, NextToken) else ids.ravel(), codes.Q)
-        chosen = one_answer_each(keys, labels)
+        keys = modular_hash.fold(ids[:, -1] if isinstance(task, NextToken) else ids.ravel(), codes.Q)
+        chosen = select_keys(keys, labels)
         if chosen is not None and len(chosen) <= sizes.questions:
-            return codes, *filled_up(keys[chosen], labels[chosen], sizes.questions), draws
+            return codes, *pad_keys(keys[chosen], labels[chosen], sizes.questions), draws
     return None
 
 
@@ -379,12 +389,12 @@ def _ids(sizes: KimDemand, reader: _Reader, codes: _Codes, read: _Read) -> Ids:
     """Compute the ids behind the rounds [N, n], modulo Q."""
     Q = codes.Q
     a = np.array([digit % Q for digit in codes.digits], dtype=np.int64)
-    digits = hashing.multiply(read.digits % Q, a, Q)
+    digits = modular_hash.multiply(read.digits % Q, a, Q)
     ids = reader.own(codes) + codes.positions
     if sizes.settings.causal:
         # Rounds behind its own position show a token itself, again and again.
         rest = (int(a.sum()) - np.cumsum(a)) % Q
-        causal_ids: Ids = ids + np.cumsum(digits, axis=1) + hashing.multiply(read.digits % Q, rest, Q)
+        causal_ids: Ids = ids + np.cumsum(digits, axis=1) + modular_hash.multiply(read.digits % Q, rest, Q)
         return causal_ids % Q
     ids = np.asarray(ids + digits.sum(axis=1, keepdims=True), np.int64) % Q
     if not sizes.repeats:
@@ -396,7 +406,7 @@ def _ids(sizes: KimDemand, reader: _Reader, codes: _Codes, read: _Read) -> Ids:
 
 
 def _layers(sizes: KimDemand, reader: _Reader, codes: _Codes, keys: Ids, answers: Ids) -> tuple[Layer, ...]:
-    stage = [*hashing.fold_layers([0] * (sizes.width - 1) + [1], 0, codes.Q, sizes.label_folds)]
+    stage = [*modular_hash.fold_layers([0] * (sizes.width - 1) + [1], 0, codes.Q, sizes.label_folds)]
     stage += sizes.label_stage.layers(keys, integers(answers))
     layers = [*_front(sizes, reader, codes), *_rounds(sizes, codes)]
     if sizes.repeats:

@@ -26,7 +26,7 @@ import numpy as np
 from byheart.bounds.madden_2024 import needed
 from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets.hypotheses import over_ids
-from byheart.constructions.gadgets.linear import check_system
+from byheart.constructions.gadgets.linear_system import check_system
 from byheart.constructions.plan import Part, Plan
 from byheart.constructions.theorem import DISTRIBUTIONS, Theorem
 from byheart.errors import BadInput

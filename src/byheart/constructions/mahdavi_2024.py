@@ -23,9 +23,10 @@ E_tᵀ aʰ_t ∈ R^d; the output is Σ_h (E_tᵀ aʰ_t)ᵀ W_Vʰ W_Oʰ. Two ways
   linear). With a context per example, or a shared one of rank less than n, the features are the averages, and the rank
   is at most H·d, which is also reached (with a context per example).
 
-Then one linear system (:mod:`.gadgets.linear`) gives the values, for all d_v coordinates at once: as W_V ∈ R^{d×d_v}
-with W_O the identity, or, if d_v > d, the other way round, so that a head has at most (d + d_v)·min(d, d_v) values.
-Labels are represented by points on a circle, (cos 2πy/C, sin 2πy/C), which a W_U with the same points reads: d_v = 2.
+Then one linear system (:mod:`.gadgets.linear_system`) gives the values, for all d_v coordinates at once: as W_V ∈
+R^{d×d_v} with W_O the identity, or, if d_v > d, the other way round, so that a head has at most (d + d_v)·min(d, d_v)
+values. Labels are represented by points on a circle, (cos 2πy/C, sin 2πy/C), which a W_U with the same points reads:
+d_v = 2.
 
 Checked: the hypotheses (``saturated``), that equal questions have equal answers, and the rank, in floating point. The
 certificate, not this module, establishes that the saved weights answer correctly, and
@@ -43,7 +44,7 @@ from byheart.bounds.mahdavi_2024 import capacity, feature_rank, heads_needed
 from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets.heads import Dependent, random_head, saturating_head
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity, check_consistent
-from byheart.constructions.gadgets.linear import Factored, check_system, factor, refine
+from byheart.constructions.gadgets.linear_system import Factored, check_system, factor, refine
 from byheart.constructions.plan import Part, Plan
 from byheart.constructions.theorem import QUERIES, Theorem
 from byheart.errors import BadInput

@@ -12,7 +12,7 @@ from byheart.constructions.dana_2025.features import DRAWN, draw, features
 from byheart.constructions.dana_2025.sizes import demand, shape_of
 from byheart.constructions.dana_2025.solving import Asked, Spread, fits
 from byheart.constructions.gadgets.encoder import best_encoder, divergence
-from byheart.constructions.gadgets.linear import factor
+from byheart.constructions.gadgets.linear_system import factor
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.tasks import NextTokenDistribution
 

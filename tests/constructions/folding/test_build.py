@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from byheart.certificates import judge
 from byheart.constructions import CONSTRUCTIONS, Built, build
 from byheart.constructions.folding import FoldingSettings, demand, plan, worst_demand
-from byheart.constructions.gadgets.asking import asking
+from byheart.constructions.gadgets.task_questions import collect_questions
 from byheart.errors import BadInput
 from byheart.networks import count
 from byheart.networks.exact import integers
@@ -39,7 +39,7 @@ def memorize(
     assert verdict.certified, str(verdict.counterexample)
     assert verdict.checked == task.labels.size
     assert verdict.margin == 0.5
-    planned = plan(demand(asking(task, positions=positions), chosen), built.chosen["growth"])
+    planned = plan(demand(collect_questions(task, positions=positions), chosen), built.chosen["growth"])
     assert planned.agrees_with(count(built.network))
     assert planned.tensors == tuple((name, tensor.shape) for name, tensor in built.network.tensors())
     assert planned.dense == built.account.dense == sum(prod(shape) for _, shape in planned.tensors)
@@ -447,7 +447,7 @@ def test_tables_have_an_end(positions: bool) -> None:
 def test_plans_of_inconsistent_tasks_are_refused() -> None:
     task = NextToken(tokens=[[0, 1], [1, 1], [0, 1]], labels=[0, 0, 1])
     with pytest.raises(BadInput, match="no codes tell the questions of this task apart"):
-        demand(asking(task, positions=False), FoldingSettings())
+        demand(collect_questions(task, positions=False), FoldingSettings())
 
 
 @pytest.mark.parametrize(("kind", "vocab"), [("next-token", 30), ("seq-to-seq", 300)])

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from byheart.constructions.gadgets.confused import confused, confused_by, confused_by_all, on_a_line
 from byheart.errors import BadInput
-from byheart.networks.balls import enclose, precision
+from byheart.networks.balls import precision
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, HardmaxAttention, evaluate, integers, reference
 from byheart.networks.softmax import SoftmaxNetwork
+from byheart.networks.trained.enclose import enclose
 
 
 def head_of(W_Q: object, W_K: object, W_V: object, W_O: object) -> HardmaxAttention:
@@ -96,7 +97,7 @@ def test_a_softmax_head_tells_them_apart(data: st.DataObject, d: int, length: in
     along = np.array(step, dtype=float)
     network = SoftmaxNetwork(W_Q[None], W_K[None], along[None, :, None], np.ones((1, 1, 1)))
     contexts, own = np.array([first, second], dtype=float), np.array([base, base], dtype=float)
-    [rows] = list(enclose(network, (contexts, own), bits=4096))
+    rows = dict(enclose(network, (contexts, own), bits=4096))
     constant = not float(along @ W_K @ (W_Q.T @ own[0]))
     with precision(4096):
         assert bool(rows[0][0].overlaps(rows[1][0])) == constant

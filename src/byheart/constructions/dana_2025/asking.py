@@ -5,7 +5,7 @@ import numpy as np
 from byheart.constructions.dana_2025.sizes import NAME, DanaSettings
 from byheart.constructions.dana_2025.solving import Asked, OtherContexts, labels_as_targets
 from byheart.constructions.gadgets.encoder import Encoder, best_encoder
-from byheart.constructions.gadgets.encoder.contexts import ContextDistributions
+from byheart.constructions.gadgets.encoder.distributions import ContextDistributions
 from byheart.constructions.gadgets.encoder.judge import balanced
 from byheart.constructions.gadgets.hypotheses import over_ids
 from byheart.errors import BadInput

@@ -14,7 +14,7 @@ import numpy as np
 from byheart.constructions.dana_2025.features import DRAWN, Passed
 from byheart.constructions.dana_2025.solving import Asked
 from byheart.constructions.gadgets.encoder import divergence
-from byheart.constructions.gadgets.encoder.contexts import log_softmax
+from byheart.constructions.gadgets.encoder.distributions import log_softmax
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.tasks import NextTokenDistribution
 from byheart.tasks.arrays import Floats

@@ -7,7 +7,7 @@ import numpy as np
 
 from byheart.constructions.dana_2025.features import features
 from byheart.constructions.gadgets.encoder import Encoder, divergence
-from byheart.constructions.gadgets.linear import Factored
+from byheart.constructions.gadgets.linear_system import Factored
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.tasks.arrays import Floats, Ids
 

@@ -21,11 +21,10 @@ from byheart.constructions.folding.features import (
 )
 from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, FoldingFront, draw_codes
 from byheart.constructions.folding.layers import fold_parts, label_layers
-from byheart.constructions.gadgets.asking import Asking, asking
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS, Setting, grid_bits, most_questions
 from byheart.constructions.gadgets.hypotheses import consistent
-from byheart.constructions.gadgets.keys import one_answer_each
+from byheart.constructions.gadgets.task_questions import TaskQuestions, collect_questions, select_keys
 from byheart.constructions.plan import Blocks, Part, Plan, TokenwiseShape, plan_of
 from byheart.constructions.theorem import SEQUENCES, TOKENS, Theorem
 from byheart.errors import BadInput
@@ -94,7 +93,7 @@ def _sizes(demand: FoldingDemand, growth: int) -> FoldingSizes:
     return design(demand.questions, front.size.labels, reach, front.dims, growth=growth, front=demand.front_cost)
 
 
-def demand(asked: Asking, settings: FoldingSettings) -> FoldingDemand:
+def demand(asked: TaskQuestions, settings: FoldingSettings) -> FoldingDemand:
     """Count the demands of a task's questions; the level is determined by trial, with a separate generator."""
     task = asked.task
     fronts = _fronts(task.size, "seq-to-seq" if isinstance(task, SeqToSeq) else "next-token", settings, grid_bits(task))
@@ -122,7 +121,7 @@ def _fronts(size: Size, setting: Setting, settings: FoldingSettings, bits: int) 
     return [wide, replace(wide, narrow=True)] if sums and settings.fewest == "in-all" else [wide]
 
 
-def _tells_apart(front: FoldingFront, asked: Asking, rng: np.random.Generator) -> bool:
+def _tells_apart(front: FoldingFront, asked: TaskQuestions, rng: np.random.Generator) -> bool:
     """Return True if one of four draws of codes tells all questions with different labels apart."""
     draws = (draw_codes(front, asked.task, asked.first, front.dims[0], rng)[0] for _ in range(4))
     return any(_apart(asked, codes, front.own) is not None for codes in draws)
@@ -176,7 +175,7 @@ def build(task: Task, settings: FoldingSettings, rng: np.random.Generator, repor
     from byheart.constructions.folding.words import solve
 
     checked = consistent(NAME, task, positions=settings.positions)
-    asked = asking(checked, positions=settings.positions)
+    asked = collect_questions(checked, positions=settings.positions)
     task_demand = demand(asked, settings)
     if checked.label_count > MOST_LABELS:
         raise BadInput(f"{NAME}: there are {checked.label_count:,} labels; expected at most {MOST_LABELS:,}")
@@ -223,7 +222,7 @@ class _Drawn:
     own: int
 
 
-def _draw(front: FoldingFront, asked: Asking, sizes: FoldingSizes, rng: np.random.Generator) -> _Drawn | None:
+def _draw(front: FoldingFront, asked: TaskQuestions, sizes: FoldingSizes, rng: np.random.Generator) -> _Drawn | None:
     """Draw codes that tell the questions apart, gates and a position hash within the planned limits, or return None."""
     for _ in range(_DRAWS):
         codes, layers = draw_codes(front, asked.task, asked.first, sizes.dim, rng)
@@ -269,7 +268,7 @@ def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> 
     return network_for(task, (*drawn.front, attention, *label))
 
 
-def _apart(asked: Asking, codes: Ids, own: int) -> tuple[Ids, Ids] | None:
+def _apart(asked: TaskQuestions, codes: Ids, own: int) -> tuple[Ids, Ids] | None:
     """Return all different u [K, D] and their questions; None if two questions with equal u have different labels.
 
     If there are such questions, a few thousand mostly contain two. So larger and larger parts are compared.
@@ -286,7 +285,7 @@ def _apart(asked: Asking, codes: Ids, own: int) -> tuple[Ids, Ids] | None:
         count *= 8
 
 
-def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:
+def _hashes(asked: TaskQuestions, codes: Ids, own: int) -> Ids:
     """Return u = own code + WEIGHT · Σ codes for every question [K, D]; in the first ``own`` columns only the code."""
     from byheart.constructions.folding.loops import code_sums
 
@@ -305,14 +304,14 @@ def _spread(ids: Ids) -> int:
     return int(WEIGHT**2 * squares + 2 * WEIGHT * most + 1)
 
 
-def _distinct(asked: Asking, u: Ids) -> Ids | None:
+def _distinct(asked: TaskQuestions, u: Ids) -> Ids | None:
     """Return indices of questions with different u, or None if two questions with equal u have different labels.
 
     Rows are compared through a linear hash modulo 2⁶⁴: equal rows have equal hashes, and different rows with equal
     hashes would only cost another draw.
     """
     mix = np.random.default_rng(1).integers(-(1 << 62), 1 << 62, size=u.shape[1])
-    return one_answer_each(u @ mix, asked.labels)
+    return select_keys(u @ mix, asked.labels)
 
 
 THEOREMS = (

@@ -22,7 +22,7 @@ import numpy as np
 
 from byheart.constructions.folding.design import WEIGHT
 from byheart.constructions.folding.layers import fold_parts, folds
-from byheart.constructions.gadgets import grid, hashing
+from byheart.constructions.gadgets import grid, modular_hash
 from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Blocks, Part, TokenwiseShape, plan_of
 from byheart.networks.exact import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
@@ -80,17 +80,17 @@ class FoldingFront:
     def folds(self) -> int:
         """Number of folds of the vectors' hash."""
         assert self.size.dim is not None
-        return hashing.folds_needed(grid.ratio(self.size.dim, self.grid_bits) + self.positions)
+        return modular_hash.folds_needed(grid.ratio(self.size.dim, self.grid_bits) + self.positions)
 
     @property
     def tail_modulus(self) -> int:
         """Smallest modulus of the tail, a second fold of the hash: its parity is that of the hash's upper half."""
-        return max(hashing.SMALLEST, 1 << (self.level // 2 + 1))
+        return max(modular_hash.SMALLEST, 1 << (self.level // 2 + 1))
 
     @property
     def tail_folds(self) -> int:
         """Number of folds from the hash to its tail."""
-        return hashing.folds_needed(-(-hashing.largest_key(self.modulus) // self.tail_modulus))
+        return modular_hash.folds_needed(-(-modular_hash.largest_key(self.modulus) // self.tail_modulus))
 
     def reach(self, spread: int) -> int:
         """Return B with |u_j − centre_j| ≤ B for good draws: six standard deviations of the codes, times the norm.
@@ -99,7 +99,7 @@ class FoldingFront:
         """
         q = self.level
         if self.vectors:
-            return math.ceil(6 * 0.3 * hashing.largest_modulus(self.modulus) * math.sqrt(spread))
+            return math.ceil(6 * 0.3 * modular_hash.largest_modulus(self.modulus) * math.sqrt(spread))
         if self.positions:
             return math.ceil(6 * 1.6 * q * math.sqrt(spread))
         if self.narrow:
@@ -187,7 +187,7 @@ def _vector_codes(
     """Draw a hash fold_Q(v·X + a), its tail, and random functions of both; the stream holds twice their values."""
     n, d = vectors.shape[1:]
     points = grid.from_floats(vectors.reshape(-1, d)[first])
-    Q = hashing.draw_modulus(front.modulus, rng)
+    Q = modular_hash.draw_modulus(front.modulus, rng)
     v, a = rng.integers(0, Q, size=int(d)), int(rng.integers(0, Q))
     bias = grid.offset(int(d), front.grid_bits, Q) + a
     T = Q << front.folds
@@ -199,10 +199,10 @@ def _vector_codes(
         W_pos = rng.integers(0, Q, size=int(n))
         sums = sums + W_pos[first % n]
         layers.append(Positions(integers(-2 * W_pos[:, None])))
-    R = hashing.draw_modulus(front.tail_modulus, rng)
+    R = modular_hash.draw_modulus(front.tail_modulus, rng)
     tail = (_fold_second(R << k) for k in reversed(range(front.tail_folds)))
-    hashes = hashing.fold(sums, Q)
-    code, codes = _functions(front, hashes, hashing.fold(hashes, R), (Q, R), dim, rng)
+    hashes = modular_hash.fold(sums, Q)
+    code, codes = _functions(front, hashes, modular_hash.fold(hashes, R), (Q, R), dim, rng)
     copy = Affine(integers([[-1], [-1]]), integers([T, T]), role="copy")
     layers += [
         *folds("hash", T, T, front.folds),

@@ -1,34 +1,36 @@
 """(r, δ)-separated vectors as cells: an integer that is the same on a whole ball around every token.
 
-**Task.** K points of R^D, (r, δ)-separated, of which at most P pairs must be told apart. The network sees a point that
-may have moved by up to a radius, and answers one integer, exactly the same wherever the point went.
+**Task.** K points of R^D are (r, δ)-separated, and at most P pairs of them must be told apart. The network receives a
+point that may have moved by up to a radius, and computes one integer that does not depend on the move.
 
-**Cells.** q random unit vectors v_j; p_j = v_j·x/c + b_j, a number of cells of width c; the cell of x is (⌊p_1⌋, …,
-⌊p_q⌋). For a pair at distance ≥ δ, |v·(x − x')| < c has probability at most (c/δ)·√(2D/π) (the density of a coordinate
-of a random unit vector is at most √(D/2π), D ≥ 3, and for D = 2 what follows holds as well; a single coordinate is
-never closer than δ). So
+**Cells.**
 
-    c = δ·√(π/2D)·(2P)^(−1/q)
-
-leaves the expected number of pairs in one cell at P·(2P)^(−1) = ½: every other draw is good.
+1. Draw q random unit vectors v_j. Let p_j = v_j·x/c + b_j, measured in cells of width c. The cell of x is (⌊p_1⌋, …,
+   ⌊p_q⌋).
+2. For a pair at distance ≥ δ, |v·(x − x')| < c has probability at most (c/δ)·√(2D/π), because the density of a
+   coordinate of a random unit vector is at most √(D/2π) for D ≥ 3. For D = 2 the next step holds as well, and in one
+   dimension a pair is never closer than δ.
+3. So the width c = δ·√(π/2D)·(2P)^(−1/q) leaves the expected number of pairs in one cell at P·(2P)^(−1) = ½: every
+   other draw is good.
 
 **Radius.** A ball is in one cell if every p_j stays clear of the integers. The fractional parts of K numbers p_j leave
-a gap of at least 1/K on the circle, and b_j puts the integers into the middle of the widest. So the radius is at least
-c/2K for *any* directions (up to the width of the ramps below), of order δ/(K^(1 + 2/q) √D): δ/(K²√D) for the q = 2
-that are the default. A search over directions makes it larger by the logarithms that the widest gap has.
+a gap of at least 1/K on the circle, and b_j puts the integers into the middle of the widest gap. So the radius is at
+least c/2K for *any* directions (up to the width of the ramps below). That is of order δ/(K^(1 + 2/q) √D), or δ/(K²√D)
+for the default q = 2. A search over directions improves the radius by logarithmic factors, as it widens the gap.
 
-**ReLUs.** ⌊p⌋ < 2^β is read bit by bit, in Gray's code: for k = β − 1, …, 0 the bit is g_k = [Z ≥ 2^k], and
-Z ← Z − 2·relu(Z − 2^k) folds the upper half back (Telgarsky's triangle map), Z = p to begin with. Z is folded
-isometrically, so it stays as far from 2^k as p is from the integers. With cells of 2^σ units and T = 2^(k + σ) let
-a = relu(Z − T + 1) and a' = relu(Z − T − 1). As long as Z is not within one unit of T,
+**ReLUs.** ⌊p⌋ < 2^β is read bit by bit, in Gray code.
 
-    a − a' = 2·g_k,    a + a' = 2·relu(Z − T):
+1. Start with Z = p. For k = β − 1, …, 0 the bit is g_k = [Z ≥ 2^k], and Z ← Z − 2·relu(Z − 2^k) folds the upper half
+   back (Telgarsky's triangle map). Folding is isometric, so Z stays as far from 2^k as p is from the integers.
+2. With cells of 2^σ units and T = 2^(k + σ) let a = relu(Z − T + 1) and a' = relu(Z − T − 1). As long as Z is not
+   within one unit of T, a − a' = 2·g_k and a + a' = 2·relu(Z − T): two units beside Z compute both, exactly.
+3. A fourth unit collects the hash Σ w_k g_k of all bits, with w uniform in [0, Q). Different cells have different bits,
+   so :mod:`.modular_hash` tells them apart modulo Q. The hash is at most qβ·Q, which takes a few folds.
 
-two units beside Z do both, exactly. A fourth collects the hash Σ w_k g_k of all bits, w uniform in [0, Q): different
-cells have different bits, so :mod:`.hashing` tells them apart modulo Q. It is at most qβ·Q, which a few folds bring
-home. (4 + i)(5 + i) parameters a bit while i other p_j wait.
+A bit takes (4 + i)(5 + i) parameters while i other p_j wait.
 
-**Count.** (N, n, D, K, P, r/δ) and q fix β = ⌈log₂(2r/c + 4)⌉ and with it every shape. No bit of the floats has a say.
+**Count.** (N, n, D, K, P, r/δ) and q determine β = ⌈log₂(2r/c + 4)⌉ and with it every shape, whatever the bits of the
+floats are.
 """
 
 import math

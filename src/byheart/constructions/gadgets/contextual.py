@@ -3,7 +3,7 @@
 **Letters.** N sequences of n tokens, C labels. u_k is the integer that stands for the token at position k.
 
 1. *Token code.* Token ids: the embedding table, u = W_E[t], drawn uniformly from [0, Q). Vectors, and tokens with
-   positions: a hash z of the token (:mod:`.gadgets.hashing`), then a token stage that answers a
+   positions: a hash z of the token (:mod:`.gadgets.modular_hash`), then a token stage that answers a
    random code from [0, Q) on the few tokens that tell the sequences apart (:mod:`.gadgets.distinguish`)
    and 0 on all others. In seq-to-seq every token must also be known by itself: u = code·2^B + z.
 2. *Uniform attention* with W_V = n, W_O = 2, or a plain sum over tokens in its place (Deep Sets: the same numbers
@@ -26,11 +26,11 @@ import numpy as np
 from byheart.constructions.construction import Construction, Made, VectorReading
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import LookupDemand, Setting, demand_of, worst_demand
-from byheart.constructions.gadgets.hashing import draw_modulus, fold, fold_layers, fold_shapes
 from byheart.constructions.gadgets.hypotheses import consistent
-from byheart.constructions.gadgets.keys import filled_up, one_answer_each
+from byheart.constructions.gadgets.lookup_sizes import Engine, LookupSizes
+from byheart.constructions.gadgets.modular_hash import draw_modulus, fold, fold_layers, fold_shapes
 from byheart.constructions.gadgets.nearby import check_radius, find_reader, points_of, typical_front
-from byheart.constructions.gadgets.sizes import Engine, LookupSizes
+from byheart.constructions.gadgets.task_questions import pad_keys, select_keys
 from byheart.constructions.gadgets.tokens import TRIES, EmbeddedTokens, coded_tokens
 from byheart.constructions.gadgets.vectors import Reader
 from byheart.constructions.plan import Part, Plan, TokenwiseShape, plan_of
@@ -110,9 +110,9 @@ def build(
         asking = own[:, -1:] if isinstance(task, NextToken) else own
         stream = (asking + 2 * own.sum(axis=1, keepdims=True)).ravel()
         keys = fold(stream, Q) if sizes.label_folds else stream
-        chosen = one_answer_each(keys, labels)
+        chosen = select_keys(keys, labels)
         if chosen is not None:
-            keys, answers = filled_up(keys[chosen], labels[chosen], sizes.demand.questions)
+            keys, answers = pad_keys(keys[chosen], labels[chosen], sizes.demand.questions)
             layers = [*fold_layers([1], 0, Q, sizes.label_folds), *sizes.label_stage.layers(keys, integers(answers))]
             attention = UniformAttention(W_V=integers([[task.size.length]]), W_O=integers([[2]]))
             mixing = attention if sizes.engine.mixing == "attention" else TokenSum()

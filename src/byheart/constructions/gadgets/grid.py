@@ -6,14 +6,14 @@ computes with these integers exactly. This replaces the theorem's cells of size 
 instead of log₂(r/δ) folds of six parameters each, and no assumption on the separation is left.
 
 A hash is s = v·X + offset + a with v drawn uniformly from [0, Q)^d and a from [0, Q); the offset is a multiple of Q,
-and without a the hashes of X and −X would be mirror images. :mod:`.gadgets.hashing` folds it.
+and without a the hashes of X and −X would be mirror images. :mod:`.gadgets.modular_hash` folds it.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from byheart.constructions.gadgets.hashing import multiply
+from byheart.constructions.gadgets.modular_hash import multiply
 from byheart.networks.exact import Affine, integers
 from byheart.tasks.arrays import Floats, Ids
 

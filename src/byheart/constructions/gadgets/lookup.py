@@ -48,9 +48,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from byheart.constructions.gadgets.selecting import NARROW, WIDE, Chain, Groups, Selection, Squares, Wide
-from byheart.constructions.gadgets.selecting.groups import Count
-from byheart.constructions.gadgets.waves import wave, wave_shapes
+from byheart.constructions.gadgets.selecting import NARROW, WIDE, Chain, Count, Groups, Selection, Squares, Wide
+from byheart.constructions.gadgets.triangle_waves import wave, wave_shapes
 from byheart.constructions.plan import TokenwiseShape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers, integers
@@ -192,7 +191,7 @@ class _Price:
 
     def group(self, selection: Selection) -> float:
         """Of one group among many."""
-        return _WIDE_GROUP if isinstance(selection, Wide) else self.layer / selection.groups_a_layer
+        return _WIDE_GROUP if isinstance(selection, Wide) else self.layer / selection.groups_per_layer
 
 
 _WIDE_GROUP = 8

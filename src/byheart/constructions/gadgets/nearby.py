@@ -1,7 +1,7 @@
 """Tokens as (r, δ)-separated vectors, read so that every vector near a token is taken for it.
 
 Without a radius asked for, :mod:`.cells` with two directions. With one, the smallest front that
-reaches it: cells with more directions, or one indicator a token (:mod:`.balls`).
+reaches it: cells with more directions, or one indicator a token (:mod:`.indicators`).
 """
 
 import math
@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from byheart.constructions.gadgets import balls, cells
+from byheart.constructions.gadgets import cells, indicators
 from byheart.constructions.gadgets.demand import LookupDemand
-from byheart.constructions.gadgets.keys import one_answer_each
+from byheart.constructions.gadgets.task_questions import select_keys
 from byheart.constructions.gadgets.tokens import different_tokens
 from byheart.constructions.gadgets.vectors import Points, Reader, VectorFront
 from byheart.errors import BadInput, check_positive
@@ -65,7 +65,7 @@ def whole_points_of(name: str, task: NextToken) -> tuple[Points, Ids]:
         delta=delta,
         coded=uncommon if len(uncommon) else np.arange(1),
         pairs=differing_pairs(N, task.size.labels),
-        apart=lambda numbers: one_answer_each(numbers, labels) is not None,
+        apart=lambda numbers: select_keys(numbers, labels) is not None,
     )
     return points, found.ids
 
@@ -140,8 +140,8 @@ def find_reader(points: Points, radius: float | None, rng: np.random.Generator) 
                 found.append(reader)
                 break
     cheapest = parameters(found[0].front) if found else None
-    if len(points.points) > 1 and (cheapest is None or balls.fewest(points) < cheapest):
-        found += balls.find_balls(points, float(radius), rng)
+    if len(points.points) > 1 and (cheapest is None or indicators.fewest(points) < cheapest):
+        found += indicators.find_balls(points, float(radius), rng)
     if not found:
         raise BadInput(f"radius is {radius!r}, too close to half of δ = {points.delta!r} to be kept; ask for less")
     return min(found, key=lambda one: parameters(one.front))

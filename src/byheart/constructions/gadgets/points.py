@@ -1,8 +1,8 @@
 """Points → keys → labels: a plain ReLU network on whole sequences, each read as one point.
 
 The n tokens of a sequence are one point in R^(n·d) (token ids are read as numbers), so the order of tokens matters and
-the first layer has n·d weights. The point is hashed into a small range (:mod:`.gadgets.hashing`, :mod:`.gadgets.grid`)
-and its key looked up (:mod:`.gadgets.lookup`); a single id may be its own key.
+the first layer has n·d weights. The point is hashed to a key in a small range (:mod:`.gadgets.modular_hash`,
+:mod:`.gadgets.grid`), and the key is looked up (:mod:`.gadgets.lookup`). A single id may be its own key.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.constructions.construction import Made
-from byheart.constructions.gadgets import grid, hashing, nearby, vectors
+from byheart.constructions.gadgets import grid, modular_hash, nearby, vectors
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS
 from byheart.constructions.gadgets.grid import Grid
 from byheart.constructions.gadgets.hypotheses import consistent
-from byheart.constructions.gadgets.keys import filled_up, one_answer_each
 from byheart.constructions.gadgets.lookup import Lookup
+from byheart.constructions.gadgets.task_questions import pad_keys, select_keys
 from byheart.constructions.gadgets.tokens import TRIES
 from byheart.constructions.plan import Part, Plan, TokenwiseShape, plan_of
 from byheart.errors import BadInput
@@ -59,7 +59,7 @@ class PointFront:
     @property
     def modulus(self) -> int:
         """Smallest Q for the points."""
-        return hashing.question_modulus(self.size.examples, self.size.labels, alone=self.coordinates == 1)
+        return modular_hash.question_modulus(self.size.examples, self.size.labels, alone=self.coordinates == 1)
 
     @property
     def ratio(self) -> int:
@@ -71,17 +71,17 @@ class PointFront:
     @property
     def hash_bits(self) -> int:
         """No weight of the hash and its folds has more bits than this."""
-        return (2 * self.ratio * hashing.largest_modulus(self.modulus)).bit_length() + 1
+        return (2 * self.ratio * modular_hash.largest_modulus(self.modulus)).bit_length() + 1
 
     @property
     def folds(self) -> int:
         """Folds in front of the lookup."""
-        return 0 if self.direct else hashing.folds_needed(self.ratio)
+        return 0 if self.direct else modular_hash.folds_needed(self.ratio)
 
     @property
     def largest(self) -> int:
         """No key is larger."""
-        return (1 << self.grid_bits) - 1 if self.direct else hashing.largest_key(self.modulus)
+        return (1 << self.grid_bits) - 1 if self.direct else modular_hash.largest_key(self.modulus)
 
     @property
     def shapes(self) -> list[tuple[str, int, int]]:
@@ -89,7 +89,7 @@ class PointFront:
         if self.direct:
             return []
         hashed = (("hash", 1, self.coordinates),) if self.reading is None else self.reading.shapes
-        return [*hashed, *hashing.fold_shapes(1, self.folds, self.fold_bits)]
+        return [*hashed, *modular_hash.fold_shapes(1, self.folds, self.fold_bits)]
 
 
 def front(task: Task) -> PointFront:
@@ -136,9 +136,9 @@ def build(
     before, keys, chosen = ([], points.mantissa[:, 0], {}) if front.direct else _hash(front, draw, task.labels, rng)
     about = {} if near is None else {"radius": near.reader.radius}
     chosen |= {} if near is None else near.reader.chosen
-    pick = one_answer_each(keys, task.labels)
+    pick = select_keys(keys, task.labels)
     assert pick is not None
-    keys, answers = filled_up(keys[pick], task.labels[pick], task.size.examples)
+    keys, answers = pad_keys(keys[pick], task.labels[pick], task.size.examples)
     layers = [*before, *stage.layers(keys, integers(answers))]
     flatten: list[Layer] = [Flatten()] if task.size.length > 1 else []
     network = network_for(task, (*flatten, FeedForward(tuple(layers), name="label")), about)
@@ -183,10 +183,10 @@ def _hash(
 ) -> tuple[list[Affine], Ids, dict[str, object]]:
     """Layers from the points to keys that have one label each, and the keys [N]."""
     for draws in range(1, TRIES):
-        Q = hashing.draw_modulus(front.modulus, rng)
+        Q = modular_hash.draw_modulus(front.modulus, rng)
         hashes, layers = draw(Q, rng)
-        keys = hashing.fold(hashes, Q)
-        if one_answer_each(keys, labels) is not None:
-            folding = hashing.fold_layers([1], 0, Q, front.folds, front.fold_bits)
+        keys = modular_hash.fold(hashes, Q)
+        if select_keys(keys, labels) is not None:
+            folding = modular_hash.fold_layers([1], 0, Q, front.folds, front.fold_bits)
             return [*layers, *folding], keys, {"modulus": Q, "draws": draws}
     raise RuntimeError(f"{TRIES} draws did not tell {len(labels)} points apart; please report this task")

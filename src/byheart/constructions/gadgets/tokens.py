@@ -12,8 +12,8 @@ import numpy as np
 from byheart.constructions.gadgets import grid
 from byheart.constructions.gadgets.demand import positioned_ids
 from byheart.constructions.gadgets.distinguish import distinguishing_tokens
-from byheart.constructions.gadgets.hashing import draw_modulus, fold, fold_layers, multiply
-from byheart.constructions.gadgets.sizes import LookupSizes
+from byheart.constructions.gadgets.lookup_sizes import LookupSizes
+from byheart.constructions.gadgets.modular_hash import draw_modulus, fold, fold_layers, multiply
 from byheart.constructions.gadgets.vectors import Reader
 from byheart.constructions.plan import BYTES_PER_PARAMETER
 from byheart.errors import BadInput

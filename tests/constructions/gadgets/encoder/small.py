@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from byheart.constructions.gadgets.encoder import Encoder, divergence
-from byheart.constructions.gadgets.encoder.contexts import ContextDistributions
+from byheart.constructions.gadgets.encoder.distributions import ContextDistributions
 from byheart.constructions.gadgets.encoder.judge import balanced
 
 Reals = NDArray[np.float64]

@@ -1,36 +1,37 @@
-"""The best sequence encoder of Dana, Pydi & Chevaleyre 2025: how near rank-d logits can come to given distributions.
+"""Find the best sequence encoder of Dana, Pydi & Chevaleyre 2025: rank-d logits close to N distributions.
 
-**Problem.** N contexts with weights π_t ask for the distributions p_t on ω tokens. A sequence encoder of dimension d
-answers softmax(L_t) with L = E W_U, E ∈ R^{N×d}, W_U ∈ R^{d×ω}. No Transformer of embedding dimension d does better:
+**Problem.** N contexts with weights π_t have the target distributions p_t on ω tokens. A sequence encoder of dimension
+d predicts softmax(L_t) with L = E W_U, E ∈ R^{N×d}, W_U ∈ R^{d×ω}. No Transformer of embedding dimension d does better:
 
     min over L of rank ≤ d of Σ_t π_t KL(p_t ‖ softmax(L_t)),        in nats.
 
-**Gauge.** Softmax ignores a constant in a row, and centring the rows (L J, J = I − 11ᵀ/ω) does not raise the rank; as a
-projection it gives the smallest ‖L − c1ᵀ‖₂ over all c. Returned logits are centred, and balanced: L = UΣVᵀ is cut into
-E = U√Σ, W_U = √ΣVᵀ.
+**Gauge.** Softmax ignores a constant in a row, and centring the rows (L J, J = I − 11ᵀ/ω) does not raise the rank.
+Centring is a projection, so it gives the smallest ‖L − c1ᵀ‖₂ over all c. Returned logits are centred and balanced:
+L = UΣVᵀ is split into E = U√Σ and W_U = √ΣVᵀ.
 
-**In closed form.** d = 0: the logits are 0, all answers uniform (no bias: the best constant answer needs d = 1).
-Centred log p of rank ≤ d, hence always for d ≥ min(N, ω − 1): L = log p, divergence 0.
+**Closed forms.** For d = 0 the logits are 0 and all predictions are uniform (there is no bias: the best constant
+prediction needs d = 1). If the centred log p has rank ≤ d, as it always has for d ≥ min(N, ω − 1), then L = log p has
+divergence 0.
 
-**In between** it is not convex. With the span of W_U fixed every context has a convex problem of its own, solved by
-damped Newton steps (:mod:`.point`); what is left is a function on the Grassmannian of d-planes in 1^⊥ ⊂ R^ω, minimised
-by Newton steps in a trust region (:mod:`.descent`), from several starts (:mod:`.search`). **The global minimum is not
-certified.** Known:
+**All other cases** are not convex. With the span of W_U fixed, every context has its own convex problem, solved by
+damped Newton steps. What remains is a function on the Grassmannian of d-planes in 1^⊥ ⊂ R^ω. It is minimized by Newton
+steps in a trust region (:mod:`.descent`), from several starts (:mod:`.multistart`). **The global minimum is not
+certified.** The encoder states three bounds, computed in float64:
 
-- ``encodings_gap``: with this W_U no encodings are better by more.
-- ``unembedding_gap``: with these encodings no W_U is better by more. Both by weak duality, see :mod:`.gaps`.
-- ``lower``: no encoder of this dimension has a smaller divergence; proved at :mod:`.lower`. Usually weak.
+- ``encodings_gap``: for this W_U, other encodings improve the divergence by at most this (:mod:`.duality`).
+- ``unembedding_gap``: for these encodings, another W_U improves the divergence by at most this (:mod:`.duality`).
+- ``lower``: no encoder of this dimension has a smaller divergence. It is proved in :mod:`.lower`, and usually weak.
 
-All three in float64. ``gradient`` and ``reached``, where every start ended, are evidence and no certificates.
+``gradient``, and ``reached`` (the divergences at which the starts ended) are evidence, but no certificates.
 
 **Zero probabilities** are allowed, though the infimum then need not be attained. While solving, W_U is orthonormal and
-every context's loss has a term ρ‖e_t‖²/2, at last with ρ = 10⁻¹⁰; hence ‖e_t‖² ≤ 2·10¹⁰·log ω whatever p is. Closed
-forms use log max(p, 10⁻¹⁵). ``divergence`` is always what the returned matrices have, without that term, and what the
-last ρ costs is in ``encodings_gap``. Few dimensions and many zeros are hard: starts differ, and steps may run out.
+every context's loss has a term ρ‖e_t‖²/2, finally with ρ = 10⁻¹⁰; hence ‖e_t‖² ≤ 2·10¹⁰·log ω for any p. Closed forms
+use log max(p, 10⁻¹⁵). ``divergence`` always belongs to the returned matrices, without that term, and ``encodings_gap``
+includes the cost of the last ρ. Few dimensions and many zeros are hard: starts differ, and steps may run out.
 """
 
-from byheart.constructions.gadgets.encoder.contexts import divergence
+from byheart.constructions.gadgets.encoder.distributions import divergence
 from byheart.constructions.gadgets.encoder.judge import Encoder
-from byheart.constructions.gadgets.encoder.search import best_encoder
+from byheart.constructions.gadgets.encoder.multistart import best_encoder
 
 __all__ = ["Encoder", "best_encoder", "divergence"]

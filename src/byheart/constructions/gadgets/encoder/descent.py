@@ -1,11 +1,123 @@
 """Down the Grassmannian: Newton steps in a trust region, by Steihaug's conjugate gradients."""
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
-from byheart.constructions.gadgets.encoder.point import NOISE, EncoderPoint, plane
+from byheart.constructions.gadgets.encoder.distributions import ContextDistributions, covariance, log_softmax
 from byheart.tasks.arrays import Floats
 
+NOISE = 1e-14
+"""Rounding of a divergence: a smaller decrease is not seen."""
+MOST_STEPS = 60
+MOST_HALVINGS = 30
 MOST_IDLE = 3
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderPoint:
+    """Orthonormal W [ω, d] with its best encodings E [N, d], softmax S [N, ω], and the objective."""
+
+    contexts: ContextDistributions
+    W: Floats
+    E: Floats
+    S: Floats
+    value: float
+    ridge: float
+
+    @classmethod
+    def over(cls, contexts: ContextDistributions, W: Floats, E: Floats, ridge: float) -> "EncoderPoint":
+        """The point of W, its encodings sought from E on."""
+        E, S, loss = encode(contexts.P, W, E, ridge)
+        return cls(contexts, W, E, S, float(contexts.pi @ loss), ridge)
+
+    @cached_property
+    def R(self) -> Floats:
+        """S − P, [N, ω]: the gradient in the logits, without the weights."""
+        return self.S - self.contexts.P
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """The inverses [N, d, d] of the contexts' Hessians."""
+        return np.asarray(np.linalg.inv(_hessians(self.S, self.W, self.ridge)), dtype=np.float64)
+
+    @cached_property
+    def scale(self) -> Floats:
+        """(Σ π e eᵀ)^(−1/2) [d, d]: in W + Y·scale, |Y| is the norm of the change of all logits √π_t L_t."""
+        values, vectors = np.linalg.eigh((self.E.T * self.contexts.pi) @ self.E)
+        values = np.maximum(values, 1e-8 * max(1e-8, values[-1]))
+        return np.asarray((vectors / np.sqrt(values)) @ vectors.T, np.float64)
+
+    @cached_property
+    def steepest(self) -> Floats:
+        """The gradient [ω, d] in Y."""
+        return self.tangent(((self.R.T * self.contexts.pi) @ self.E) @ self.scale)
+
+    def tangent(self, Y: Floats) -> Floats:
+        """Y without what is constant over the tokens, or in the plane."""
+        Y = Y - Y.mean(axis=0)
+        return Y - self.W @ (self.W.T @ Y)
+
+    def curved(self, Y: Floats) -> Floats:
+        """The Hessian in Y times Y: the encodings follow the plane."""
+        Z = Y @ self.scale
+        A = self.E @ Z.T
+        E_dot = -(self.inverse @ (covariance(self.S, A) @ self.W + self.R @ Z)[:, :, None])[:, :, 0]
+        S_dot = covariance(self.S, A + E_dot @ self.W.T)
+        pi = self.contexts.pi[:, None]
+        G_dot = S_dot.T @ (pi * self.E) + self.R.T @ (pi * E_dot)
+        return self.tangent(G_dot @ self.scale) + self.ridge * Y
+
+
+def plane(columns: Floats) -> Floats:
+    """An orthonormal basis [ω, d] of the span of the centred columns [ω, d]; completed at will if they depend."""
+    return np.linalg.qr(np.hstack([np.ones((len(columns), 1)), columns]))[0][:, 1:]
+
+
+def encode(P: Floats, W: Floats, E: Floats, ridge: float) -> tuple[Floats, Floats, Floats]:
+    """The best encodings for orthonormal W [ω, d], from E [N, d] on: damped Newton steps, all contexts at once."""
+    E = E.copy()
+    for _ in range(MOST_STEPS):
+        loss, S = _losses(P, W, E, ridge)
+        G = (S - P) @ W + ridge * E
+        rows = np.flatnonzero(np.linalg.norm(G, axis=1) > 1e-12 + 1e-15 * np.linalg.norm(E, axis=1))
+        step = -np.linalg.solve(_hessians(S[rows], W, ridge), G[rows][:, :, None])[:, :, 0].astype(np.float64)
+        slope = (G[rows] * step).sum(axis=1)
+        length = _lengths(P[rows], W, E[rows], step, loss[rows], slope, ridge)
+        E[rows] += length[:, None] * step
+        if not length.any():
+            break
+    else:
+        loss, S = _losses(P, W, E, ridge)
+    return E, S, loss
+
+
+def _hessians(S: Floats, W: Floats, ridge: float) -> Floats:
+    """Wᵀ(diag s − s sᵀ)W + ridge·I for every context, [N, d, d]."""
+    mean = S @ W
+    result: Floats = (S[:, None, :] * W.T) @ W - mean[:, :, None] * mean[:, None, :]
+    result += ridge * np.eye(W.shape[1])
+    return result
+
+
+def _losses(P: Floats, W: Floats, E: Floats, ridge: float) -> tuple[Floats, Floats]:
+    """lse(We) − p·We + ridge·‖e‖²/2 [N] and the softmax [N, ω]."""
+    log_S = log_softmax(E @ W.T)
+    return -(P * log_S).sum(axis=1) + ridge / 2 * (E * E).sum(axis=1), np.exp(log_S)
+
+
+def _lengths(P: Floats, W: Floats, E: Floats, step: Floats, loss: Floats, slope: Floats, ridge: float) -> Floats:
+    """How far along its step each context goes: 1, ½, ¼, … until the loss decreases enough; 0 if it never does."""
+    length = np.ones(len(E))
+    for _ in range(MOST_HALVINGS):
+        tried = _losses(P, W, E + length[:, None] * step, ridge)[0]
+        bad = tried > loss + 1e-4 * length * slope + NOISE
+        if not bad.any():
+            return length
+        length[bad] /= 2
+    length[bad] = 0
+    return length
 
 
 def descend(point: EncoderPoint, small: float, most: int) -> EncoderPoint:

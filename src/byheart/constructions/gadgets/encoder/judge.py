@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byheart.constructions.gadgets.encoder.contexts import ContextDistributions, centred, divergence, log_softmax
-from byheart.constructions.gadgets.encoder.gaps import basis, encodings_gap, unembedding_gap
+from byheart.constructions.gadgets.encoder.distributions import ContextDistributions, centred, divergence, log_softmax
+from byheart.constructions.gadgets.encoder.duality import basis, encodings_gap, unembedding_gap
 from byheart.constructions.gadgets.encoder.lower import lower_bound
 from byheart.tasks.arrays import Floats
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from byheart.constructions.gadgets.encoder.contexts import FLOOR, ContextDistributions
+from byheart.constructions.gadgets.encoder.distributions import FLOOR, ContextDistributions
 from byheart.tasks.arrays import Floats
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from byheart.constructions.gadgets.hashing import fold_layers, fold_shapes
-from byheart.constructions.gadgets.waves import wave, wave_shapes
+from byheart.constructions.gadgets.modular_hash import fold_layers, fold_shapes
+from byheart.constructions.gadgets.triangle_waves import wave, wave_shapes
 from byheart.networks.exact import Affine, integers
 
 Through = Callable[..., list[list[int]]]

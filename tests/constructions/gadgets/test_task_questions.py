@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byheart.constructions.gadgets.keys import filled_up, one_answer_each
+from byheart.constructions.gadgets.task_questions import pad_keys, select_keys
 
 pairs = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 2)), min_size=1, max_size=10)
 
@@ -12,7 +12,7 @@ pairs = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 2)), min_size=1, ma
 @given(pairs)
 def test_one_answer_each(asked: list[tuple[int, int]]) -> None:
     keys, labels = (np.array(column) for column in zip(*asked, strict=True))
-    chosen = one_answer_each(keys, labels)
+    chosen = select_keys(keys, labels)
     if len(set(asked)) > len(set(keys.tolist())):
         assert chosen is None
     else:
@@ -25,7 +25,7 @@ def test_one_answer_each(asked: list[tuple[int, int]]) -> None:
 def test_filled_up(taken: set[int], more: int) -> None:
     count = len(taken) + more
     keys, labels = np.array(sorted(taken)), np.arange(1, len(taken) + 1)
-    full, answers = filled_up(keys, labels, count)
+    full, answers = pad_keys(keys, labels, count)
     assert len(set(full.tolist())) == len(full) == len(answers) == count
     assert full[: len(keys)].tolist() == keys.tolist()
     assert answers.tolist() == [*labels.tolist(), *[0] * more]

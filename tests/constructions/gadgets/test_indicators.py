@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.constructions.gadgets.balls import Balls, find_balls
+from byheart.constructions.gadgets.indicators import Balls, find_balls
 from byheart.constructions.gadgets.vectors import Points
 
 from ..conftest import through

@@ -3,10 +3,14 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from byheart.constructions.gadgets.encoder.contexts import FLOOR, ContextDistributions, divergence, log_probabilities
-from byheart.constructions.gadgets.encoder.descent import descend
+from byheart.constructions.gadgets.encoder.descent import EncoderPoint, descend, encode, plane
+from byheart.constructions.gadgets.encoder.distributions import (
+    FLOOR,
+    ContextDistributions,
+    divergence,
+    log_probabilities,
+)
 from byheart.constructions.gadgets.encoder.judge import Encoder, balanced
-from byheart.constructions.gadgets.encoder.point import EncoderPoint, encode, plane
 from byheart.errors import BadInput
 from byheart.progress import Report
 from byheart.tasks.arrays import Floats

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.constructions.gadgets.hashing import (
+from byheart.constructions.gadgets.modular_hash import (
     draw_modulus,
     fold,
     fold_layers,

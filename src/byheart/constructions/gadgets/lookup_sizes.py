@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
 
-from byheart.constructions.gadgets import grid, hashing
+from byheart.constructions.gadgets import grid, modular_hash
 from byheart.constructions.gadgets.demand import LookupDemand
 from byheart.constructions.plan import TokenwiseShape
 from byheart.errors import BadInput
@@ -52,21 +52,21 @@ class LookupSizes:
     @property
     def label_modulus(self) -> int:
         """Smallest Q for the questions."""
-        return hashing.question_modulus(self.demand.questions, self.demand.size.labels)
+        return modular_hash.question_modulus(self.demand.questions, self.demand.size.labels)
 
     @property
     def token_modulus(self) -> int:
         """Smallest Q for the tokens: the marked must not meet any other, nor those of one sequence in seq-to-seq."""
         d = self.demand
         pairs = d.marked * d.tokens if d.setting == "next-token" else 2 * d.marked * d.tokens + d.size.length * d.tokens
-        smallest = hashing.SMALLEST_ALONE if d.size.dim == 1 else hashing.SMALLEST
+        smallest = modular_hash.SMALLEST_ALONE if d.size.dim == 1 else modular_hash.SMALLEST
         return max(smallest, 2 * d.tokens + 1, pairs // 2)
 
     @property
     def own_bits(self) -> int:
         """B: room for the token's own hash below its code; 0 where it is not passed on."""
         passed_on = self.demand.coded and self.demand.setting == "seq-to-seq"
-        return hashing.largest_key(self.token_modulus).bit_length() if passed_on else 0
+        return modular_hash.largest_key(self.token_modulus).bit_length() if passed_on else 0
 
     @property
     def label_ratio(self) -> int:
@@ -76,15 +76,15 @@ class LookupSizes:
     @property
     def label_folds(self) -> int:
         """Folds in front of the label stage."""
-        wide = self.label_ratio * hashing.largest_modulus(self.label_modulus) >= 1 << 62
-        return hashing.folds_needed(self.label_ratio) if self.engine.fold_labels or wide else 0
+        wide = self.label_ratio * modular_hash.largest_modulus(self.label_modulus) >= 1 << 62
+        return modular_hash.folds_needed(self.label_ratio) if self.engine.fold_labels or wide else 0
 
     @property
     def token_folds(self) -> int:
         """Folds in front of the token stage: of W_E + W_pos, or of the hash of a vector, which may have W_pos added."""
         size, bits, front = self.demand.size, self.demand.grid_bits, self.demand.front
         ratio = 1 if size.dim is None else front.ratio if front is not None else grid.ratio(size.dim, bits)
-        return hashing.folds_needed(ratio + self.demand.positions)
+        return modular_hash.folds_needed(ratio + self.demand.positions)
 
     @property
     def projection(self) -> TokenwiseShape:
@@ -96,7 +96,7 @@ class LookupSizes:
     def fold_layers(self) -> int:
         """Layers in front of both stages that fold."""
         token_folds = self.token_folds if self.demand.coded else 0
-        return sum(len(hashing.fold_shapes(1, folds)) for folds in (token_folds, self.label_folds))
+        return sum(len(modular_hash.fold_shapes(1, folds)) for folds in (token_folds, self.label_folds))
 
     @property
     def label_stage(self) -> LookupStage:
@@ -133,12 +133,12 @@ class LookupSizes:
         return min(divided, key=lambda stages: sum(stage.shape.dense for stage in stages))
 
     def _label_stage(self, layers: int | None) -> LookupStage:
-        Q = hashing.largest_modulus(self.label_modulus)
+        Q = modular_hash.largest_modulus(self.label_modulus)
         largest = Q // 2 if self.label_folds else self.label_ratio * Q
         return self.engine.label_stage(self.demand.questions, self.demand.size.labels, largest, layers)
 
     def _token_stage(self, layers: int | None) -> LookupStage:
-        codes, largest = hashing.largest_modulus(self.label_modulus), hashing.largest_key(self.token_modulus)
+        codes, largest = modular_hash.largest_modulus(self.label_modulus), modular_hash.largest_key(self.token_modulus)
         return self.engine.token_stage(self.demand.marked, codes, largest, self.own_bits, layers)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.constructions.gadgets.linear import MOST, check_system, factor, refine
+from byheart.constructions.gadgets.linear_system import MOST, check_system, factor, refine
 from byheart.errors import BadInput
 
 Floats = npt.NDArray[np.float64]

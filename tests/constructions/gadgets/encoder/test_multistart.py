@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from byheart.constructions.gadgets.encoder import best_encoder, divergence
-from byheart.constructions.gadgets.encoder.contexts import ContextDistributions
+from byheart.constructions.gadgets.encoder.distributions import ContextDistributions
 from byheart.constructions.gadgets.encoder.lower import lower_bound
 from byheart.errors import BadInput
 

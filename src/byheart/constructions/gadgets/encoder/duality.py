@@ -15,7 +15,7 @@ negative; else q = p is taken, which says only "divergence ≥ 0". So gaps are t
 
 import numpy as np
 
-from byheart.constructions.gadgets.encoder.contexts import FLOOR, ContextDistributions, covariance, log_softmax
+from byheart.constructions.gadgets.encoder.distributions import FLOOR, ContextDistributions, covariance, log_softmax
 from byheart.tasks.arrays import Flags, Floats
 
 FEASIBLE = 1e-12
