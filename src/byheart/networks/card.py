@@ -1,7 +1,7 @@
 """The card of a network that recites: ``README.md`` in its folder, as Hugging Face's pages show it.
 
-It says what the network was made from, counts its parameters, quotes the certificate, shows how it is loaded, and says
-what it is not. Names of texts come from files, or from a stranger's folder: they stand there as code, on one line.
+It names the network's texts, counts its parameters, quotes the certificate, and shows how to load the network and what
+not to expect of it. Names of texts may come from a stranger's folder, so they are written as code, on one line.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from byheart.networks.folders import MARK
 from byheart.networks.network import Network
 
 MOST_TEXTS = 20
-"""Texts that are listed."""
+"""Largest number of texts that are listed; the others are only counted."""
 _HEAD = """---
 library_name: transformers
 pipeline_tag: text-generation
@@ -26,8 +26,8 @@ _LOAD = """from transformers import AutoModelForCausalLM, AutoTokenizer
 folder = "."  # this one
 {load}
 batch = tokenizer(["how a text begins", "and another one"], return_tensors="pt", padding=True)
-said = model.generate(**batch, max_new_tokens=1000)
-print(tokenizer.batch_decode(said, skip_special_tokens=True))"""
+output = model.generate(**batch, max_new_tokens=1000)
+print(tokenizer.batch_decode(output, skip_special_tokens=True))"""
 _LOAD_IDS = """import torch
 from transformers import AutoModelForCausalLM
 
@@ -95,7 +95,7 @@ def _made(network: Network) -> str:
         rows["tokens it looks back"] = f"{window:,}"
     if isinstance(bits, int | float):
         rows["bits in the answers (order-0 entropy)"] = f"{bits:,.0f}"
-        rows["bits a parameter"] = f"{bits / account.dense:.2f}"
+        rows["bits per parameter"] = f"{bits / account.dense:.2f}"
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
     return f"A Transformer that Byheart compiled; nothing was trained.\n\n| | |\n|---|--:|\n{table}"
 
@@ -120,18 +120,18 @@ def _load(network: Network, texts: bool) -> str:
     lines = [f"model = AutoModelForCausalLM.from_pretrained(folder{trust})"]
     if texts:
         lines.append(f"tokenizer = AutoTokenizer.from_pretrained(folder{trust})")
-    first = getattr(network, "first", None)  # stands before whatever a stock model is asked
+    first = getattr(network, "first", None)  # the token that precedes every prompt of a stock model
     code = (_LOAD if texts else _LOAD_IDS).format(load="\n".join(lines), first="" if first is None else f"{first}, ")
     return f"```python\n{code}\n```\n\n{_STOCK if stock else _OURS}"
 
 
 def _line(text: str) -> str:
-    """On one line, so that it ends nothing that it stands in."""
+    """Return a text on one line, with a space instead of every character that does not print."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def _code(text: str) -> str:
-    """As code.
+    """Return a text as code.
 
     >>> _code("a`b\\n# c")
     '`a b # c`'
