@@ -152,8 +152,7 @@ class CertifyCommand:
             check_claimed(path, certificate)
         else:
             write(certificate, path)
-        again = f"byheart certify {typed(self.network)} {' '.join(f'--facts {typed(facts)}' for facts in self.facts)}"
-        again += f" -o {typed(self.out)}" * (self.out is not None) + " --recheck"
+        again = self._again()
         if self.json:
             written = None if self.recheck else str(path)
             print_json({**certificate.as_json(), "written": written, "recheck": again})
