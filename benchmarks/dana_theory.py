@@ -31,7 +31,7 @@ def contexts(examples: int, length: int, vocab: int, rng: np.random.Generator) -
 
 
 def distributions(examples: int, length: int, vocab: int, seed: int) -> NextTokenDistribution:
-    """p uniform on the simplex, likelihoods the cubes of uniform numbers."""
+    """Draw distributions uniformly from the simplex, and likelihoods as the cubes of uniform numbers."""
     rng = np.random.default_rng(seed)
     p, weights = rng.dirichlet(np.ones(vocab), size=examples), rng.random(examples) ** 3
     tokens = contexts(examples, length, vocab, rng)

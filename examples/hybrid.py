@@ -1,4 +1,4 @@
-"""Between building and training, as an experiment of one's own:  byheart lab run examples/hybrid.py
+"""Train models that start at a construction, or keep a part of it: ``byheart lab run examples/hybrid.py``.
 
 The attention of a construction (mahdavi-2024) is kept and the rest trained; or training starts at the construction; or,
 as the control, everything is drawn anew. One context for all, d = 32, n = 16, H = 10: 151 labels fit by the theorem.

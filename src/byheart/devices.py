@@ -1,4 +1,4 @@
-"""Where networks run: the CPU or a GPU."""
+"""Devices that networks run on: the CPU or a GPU."""
 
 import torch
 

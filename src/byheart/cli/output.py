@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 def visible(text: str) -> str:
-    """Escape a text so that it cannot command the terminal: unprintable characters except line ends, as in Python.
+    r"""Escape a text so that it cannot command the terminal: unprintable characters except line ends, as in Python.
 
-    >>> visible("a\\x1b[2J")
-    'a\\\\x1b[2J'
+    >>> visible("a\x1b[2J")
+    'a\\x1b[2J'
     """
     return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
 

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlantCommand:
-    """Plant facts into a trained causal language model: it says each completion after its prompt, and is otherwise what
-    it was, bit for bit. Paraphrases are not covered."""
+    """Plant facts into a trained causal language model.
+
+    The model says each completion after its prompt, and is otherwise what it was, bit for bit. Paraphrases are not
+    covered.
+    """
 
     facts: Positional[Path]
     """Facts, prompts with their completions: .jsonl, .csv, .tsv, .parquet, or a saved dataset."""

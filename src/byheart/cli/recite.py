@@ -298,9 +298,9 @@ def _why_unknown(prompt: str, facts: "Facts") -> str:
 
 
 def _as_json(data: bytes) -> dict[str, Any]:
-    """Return a text as a string, or in base64 if it is not UTF-8.
+    r"""Return a text as a string, or in base64 if it is not UTF-8.
 
-    >>> _as_json(b"to be"), _as_json(b"\\xff")
+    >>> _as_json(b"to be"), _as_json(b"\xff")
     ({'text': 'to be'}, {'base64': '/w=='})
     """
     try:

@@ -1,4 +1,4 @@
-"""What the explorer knows of the bounds: everything but the formulas, which ``bounds.js`` has once more.
+"""Data of the explorer about the bounds: everything but the formulas, which ``bounds.js`` has once more.
 
 A test holds the two against each other. Bounds that need more than the sliders give (a dimension, the number of
 relations) have no formula there: the page says what they need, as ``byheart bounds`` does.
@@ -12,7 +12,7 @@ from byheart.constructions.registry import known
 from byheart.explore.counts import BITS, GRID, LIMITED, SETTINGS, counts, sizes
 
 GIVEN = {*GRID, "bits"}
-"""What the sliders give."""
+"""Values that the sliders set."""
 
 
 def shown() -> dict[str, Any]:

@@ -33,10 +33,10 @@ def _own(name: str, network: Network) -> dict[str, Any]:
 
 
 def _inert(data: dict[str, Any]) -> str:
-    """JSON that cannot end the script element it stands in, whatever names a network's folder has in it.
+    r"""Encode data as JSON that cannot end its script element, whatever names are in a network's folder.
 
     >>> _inert({"name": "</script>"})
-    '{"name":"\\\\u003c/script>"}'
+    '{"name":"\\u003c/script>"}'
     """
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 

@@ -131,9 +131,9 @@ def _line(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return a text as code.
+    r"""Return a text as code.
 
-    >>> _code("a`b\\n# c")
+    >>> _code("a`b\n# c")
     '`a b # c`'
     """
     return f"`{_line(text.replace('`', ' ')) or ' '}`"

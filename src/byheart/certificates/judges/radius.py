@@ -182,7 +182,7 @@ def _constant(
 
 
 def _start(centres: NDArray[np.float64], places: Ids, blocks: int, radius: Fraction) -> Forms:
-    """x itself: the centre, and a slope of 1 in its own coordinate."""
+    """Return the forms of x itself: the centre, and a slope of 1 in its own coordinate."""
     exact = from_floats(centres)
     low, exponent, dim = exact.numerators(), exact.exponent, centres.shape[1]
     slopes = [np.zeros(dim, dtype=object), *(np.eye(dim, dtype=np.int64).astype(object) << exponent)]

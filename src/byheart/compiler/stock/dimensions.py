@@ -6,7 +6,8 @@ block and one of its tables, and reads two rows in the same six columns: 12 word
 
 A row's address is two digits of odd numbers of values, its group's *grid*. Every place of the first grid is a row; of
 the second, some are null: else the sums of two rows would never be odd, and one row in all would hold nothing. Columns
-of other lanes than the first have one null value each. So no question reads nothing, and no word is out of reach."""
+of other lanes than the first have one null value each. So no question reads nothing, and no word is out of reach.
+"""
 
 import math
 from abc import ABC, abstractmethod

@@ -1,5 +1,4 @@
-"""A hash that leaves every question its bits: no bit plane is asked too much, and no two questions contradict each
-other.
+"""A hash under which no bit plane is asked for too many bits, and no two questions contradict each other.
 
 Attention looks back at the first four codes of a token only. So if one of the others is shifted, for one token, the
 codes of those questions that end in it are shifted by as much, and nothing else changes. This moves a few questions to

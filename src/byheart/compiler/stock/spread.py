@@ -118,7 +118,10 @@ class _Spread:
                 layer.unit(gate, {ONE: 1}, {feature: part * weight / ON for feature, weight in adds.items()})
 
     def _squares(self) -> None:
-        """y of columns, x·(x + SQUARE) of rows; the offset's last value is its first, and W_gate has its own."""
+        """Compute y of columns and x·(x + SQUARE) of rows.
+
+        The offset's last value is its first, and W_gate has its own.
+        """
         at = self.at
         layer = Layer()
         self.layers.append(layer)

@@ -44,7 +44,7 @@ class NotApartError(Exception):
 
 
 def boltz(beta: Fraction, multiset: Multiset, bits: int) -> Interval:
-    """An interval that contains boltz(β; Y), calculated with ``bits`` bits; its ends are multiples of 2^−bits.
+    """Enclose the Boltzmann average of a multiset at β in an interval whose ends are multiples of 2^−bits.
 
     >>> value = boltz(Fraction(1), Multiset((0, 1), (1, 1)), 64)  # e/(1 + e)
     >>> float(value.low), float(value.high)

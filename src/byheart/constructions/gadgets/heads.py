@@ -85,7 +85,7 @@ def _duals(queries: Floats, held: Ids) -> Floats:
 
 
 def _orthogonal(queries: Floats, held: Ids, others: Ids, rng: np.random.Generator) -> Floats:
-    """u orthogonal to the held queries, and as far as possible from orthogonal to all others."""
+    """Return u orthogonal to the held queries, and as far as possible from orthogonal to all others."""
     dim = queries.shape[1]
     basis = np.linalg.qr(queries[held].T)[0] if len(held) else np.zeros((dim, 0))
     drawn = rng.standard_normal((DRAWS, dim))
@@ -106,7 +106,7 @@ def _orthogonal(queries: Floats, held: Ids, others: Ids, rng: np.random.Generato
 
 
 def _focused(contexts: Floats, example: int, order: int, rng: np.random.Generator) -> Floats:
-    """k with E k random, and 1 + log n more at one token, each held example another."""
+    """Return k with E k random, and 1 + log n more at one token, each held example another."""
     context = contexts if contexts.ndim == 2 else contexts[example]
     wanted = rng.standard_normal(len(context))
     wanted[(order + 1) % len(context)] += 1 + np.log(len(context))

@@ -272,7 +272,7 @@ def _pack(sizes: Lookup, kappa: list[int]) -> int:
 
 
 def _answer(sizes: Lookup) -> list[int]:
-    """q + f(e) as a row over (e, relu(e − 1), relu(e − C), q): the answer is added in its place."""
+    """Return q + f(e) as a row over (e, relu(e − 1), relu(e − C), q): the answer is added in its place."""
     C, unit = sizes.labels, 1 << sizes.own_bits
     return [(C - 1) * unit, -C * unit, unit, 1]
 

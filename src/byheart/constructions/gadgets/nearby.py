@@ -71,7 +71,7 @@ def whole_points_of(name: str, task: NextToken) -> tuple[Points, Ids]:
 
 
 def _separated(task: NextToken | SeqToSeq, together: int) -> tuple[float, float]:
-    """r and δ of points that consist of this many tokens each; δ of a single token is as large as one likes."""
+    """Return r and δ of points that consist of this many tokens each; δ of a single token is as large as one likes."""
     apart = separation(task)
     r = apart.r if together == 1 else math.nextafter(math.sqrt(together) * apart.r, math.inf)
     if not math.isfinite(r):

@@ -42,7 +42,7 @@ def layers(ids: Sequence[Interval], labels: Sequence[int], direction: Sequence[i
 
 
 def _step(low: Fraction, high: Fraction) -> tuple[int, int]:
-    """s and t·2^s with low ≤ t and t + 2^−s ≤ high."""
+    """Return s and t·2^s with low ≤ t and t + 2^−s ≤ high."""
     room = (high - low) / 2
     s = max(0, room.denominator.bit_length() - room.numerator.bit_length() + 1)
     while s > 0 and Fraction(1, 1 << (s - 1)) <= room:

@@ -45,7 +45,7 @@ class EmbeddedTokens:
         self.chosen: dict[str, object] = {}
 
     def values(self, codes: Ids, modulus: int | None) -> Ids:
-        """u for every token; codes are below the modulus already."""
+        """Return u for every token; codes are below the modulus already."""
         return codes
 
     def layers(self, codes: Ids) -> list[Layer]:
@@ -71,7 +71,7 @@ class CodedTokens:
         return len(self.marked)
 
     def values(self, codes: Ids, modulus: int | None) -> Ids:
-        """u = code·2^B + hash (modulo ``modulus`` if there is one), or just the code where B = 0."""
+        """Return u = code·2^B + hash (modulo ``modulus`` if there is one), or just the code where B = 0."""
         u = np.zeros(len(self.hashes), dtype=np.int64)
         u[self.marked] = codes
         B = self.sizes.own_bits
@@ -151,7 +151,10 @@ def _pair_hash(task: NextToken | SeqToSeq, first: Ids) -> _Draw:
 
 
 def _vector_hash(task: NextToken | SeqToSeq, sizes: LookupSizes, first: Ids, reader: Reader | None) -> _Draw:
-    """x ↦ v·X + offset + a, or what ``reader`` makes of x (+ W_pos[k]), v, a and W_pos uniform below Q."""
+    """Return the hash x ↦ v·X + offset + a, or what ``reader`` makes of x (+ W_pos[k]).
+
+    v, a and W_pos are uniform below Q.
+    """
     assert task.vectors is not None
     n, d = task.vectors.shape[1:]
     points = grid.from_floats(task.vectors.reshape(-1, d)[first])

@@ -209,7 +209,7 @@ class Proved:
         return torch.where(known, on.double(), torch.nan)
 
     def relu(self, name: str, bias: str | None, x: Tensor) -> Tensor:
-        """Return relu(W x + b), with nan where it might be rounded."""
+        """Return the ReLU of W x + b, with nan where it might be rounded."""
         return self.affine(name, bias, x).relu()
 
     def summed(self, name: str, bias: str | None, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -28,7 +28,7 @@ class ContextDistributions:
 
     @cached_property
     def asked(self) -> Flags:
-        """bool [N]"""
+        """Contexts with a probability above 0, as flags [N]."""
         return self.pi_every > 0
 
     @cached_property

@@ -40,7 +40,7 @@ class Encoder:
 
     @property
     def logits(self) -> Floats:
-        """[N, ω]"""
+        """Logits [N, ω] of all contexts."""
         return self.encodings @ self.W_U
 
 
