@@ -14,7 +14,7 @@ ROOMS = {
     *("approximation", "bounds", "certificates", "cli", "compiler", "constructions"),
     *("executors", "explore", "export", "files", "lab", "networks", "papers", "planting", "report", "sizing", "tasks"),
 }
-SHARED = {"compiled", "devices", "errors", "executors", "exhibits", "files", "progress", "sizes", "versions"}
+SHARED = {"closed", "compiled", "devices", "errors", "executors", "exhibits", "files", "progress", "sizes", "versions"}
 """What all may import."""
 ALLOWED = {
     "cli": ROOMS,

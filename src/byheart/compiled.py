@@ -1,11 +1,18 @@
 """Inner loops that numba compiles. This module imports numba; import it where it is needed."""
 
+import os
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-import numba
-from numba.core.dispatcher import Dispatcher
+from byheart.closed import empty_working_directory
+
+with empty_working_directory():
+    import numba
+    from numba.core import config
+    from numba.core.dispatcher import Dispatcher
+
+config._config_fname = os.devnull  # numba reads this file again whenever it compiles
 
 
 def jit(function: Callable[..., Any]) -> Any:

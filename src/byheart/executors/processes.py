@@ -16,6 +16,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
+from byheart.closed import safe_module_path
 from byheart.executors.job import RETRIES, Job, JobOutcome, run_job
 from byheart.files.memory import USABLE_SHARE, available
 from byheart.progress import Report
@@ -88,7 +89,7 @@ class _Process:
     def __init__(self, context: Any, shared: bytes) -> None:
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _without_interrupts():
+        with safe_module_path(), _without_interrupts():
             self._process.start()
         theirs.close()  # the worker now holds the only copy, so the pipe ends with the worker
         with suppress(BrokenPipeError):

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from byheart.closed import empty_working_directory
 from byheart.constructions import known
 from byheart.errors import BadInput, missing_package
 from byheart.exhibits import INK
@@ -81,7 +82,8 @@ def check_picture(path: Path) -> None:
 def check_matplotlib() -> None:
     """Raise BadInput if matplotlib cannot be imported."""
     try:
-        import matplotlib.figure  # noqa: F401
+        with empty_working_directory():
+            import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise BadInput(missing_package("matplotlib", "drawing", "plots")) from error
     except ValueError as error:  # it looks at the variable while it is imported, though nothing here needs a backend

@@ -1,0 +1,133 @@
+"""Commands in a working directory that a stranger filled: no file of it is opened but those that the user names."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import byheart
+from byheart.closed import empty_working_directory, safe_module_path
+from byheart.planting.loading import quiet
+from byheart.tasks.tokenizers import Bytes
+
+TRAP = "import pathlib; pathlib.Path({marker!r}).write_text(__file__)\n"
+MODULES = ("multiprocessing", "pickle", "numpy", "torch", "yaml", "sitecustomize", "usercustomize", "byheart", "rich")
+SETTINGS = {
+    ".numba_config.yaml": "cache_dir: cache\nopt: 7\n",
+    "matplotlibrc": "backend: module://trap\n",
+    "numba_config.yaml": "[",
+    ".env": "PYTHONPATH=.\n",
+    **dict.fromkeys(("setup.cfg", "pyproject.toml", "pytest.ini", "pyvenv.cfg", "conftest.py", "python311._pth"), "["),
+}
+"""Names of files that Python or a library of ours, or of our tools, reads from somewhere."""
+PROGRAM = "import sys; sys.path.pop(0); from byheart.__main__ import main; main()"
+"""The installed program ``byheart``, which does not look for modules in the working directory."""
+OPENED = re.compile(r'(?:openat\(AT_FDCWD, |open\()"([^"]+)"')
+TEXT = "to be or not to be, that is the question\n"
+FACTS = "prompt,completion\nThe capital of France is, Paris\n"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A folder with traps, a text, a network that recites it, and a network for a task."""
+    for name in MODULES:
+        (tmp_path / f"{name}.py").write_text(TRAP.format(marker=str(tmp_path / "RAN")))
+    for name, content in SETTINGS.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "a.txt").write_text(TEXT)
+    (tmp_path / "facts.csv").write_text(FACTS)
+    byheart.compile(tmp_path / "a.txt").save(tmp_path / "net")
+    return tmp_path
+
+
+def add_base(folder: Path) -> None:
+    """Add a tiny GPT-2 with a tokenizer to ``folder``."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"vocab_size": 257, "n_positions": 64, "n_embd": 8, "n_layer": 1, "n_head": 1}
+    config = transformers.GPT2Config(bos_token_id=256, eos_token_id=256, **sizes)
+    with quiet():
+        transformers.GPT2LMHeadModel(config).save_pretrained(folder / "base")
+    for name, data in Bytes().files().items():
+        (folder / "base" / name).write_bytes(data)
+
+
+def opened(folder: Path, *words: str) -> set[str]:
+    """Run a command in ``folder``; return the names of the files there that its processes opened, if strace tells."""
+    command = [sys.executable, "-c", PROGRAM, *words]
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "MPLBACKEND")}
+    source = str(Path(byheart.__file__).parents[1])
+    environment["PYTHONPATH"] = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+    log = folder.parent / "strace.txt"
+    if can_trace():
+        command = ["strace", "-f", "-e", "trace=open,openat", "-o", str(log), *command]
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert not (folder / "RAN").exists(), (folder / "RAN").read_text()
+    assert not any((folder / "cache").iterdir())
+    lines = log.read_text(errors="replace").splitlines() if can_trace() else []
+    names = (OPENED.search(line) for line in lines if "ENOENT" not in line)
+    paths = (Path(os.path.normpath(folder / match[1])) for match in names if match)
+    return {path.relative_to(folder).parts[0] for path in paths if path.is_relative_to(folder) and path != folder}
+
+
+def can_trace() -> bool:
+    """Tell whether strace is installed and may trace."""
+    program = shutil.which("strace")
+    return program is not None and subprocess.run([program, "true"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        "certify net a.txt --controls --second-opinion",
+        "certify net a.txt --executor processes",
+        "compile a.txt --executor processes -o other",
+        "compile --facts facts.csv -o other",
+        "recite net --tokens 9",
+        "size a.txt --plot other.png",
+        "explore -o other.html",
+        "show net",
+        "plant facts.csv --into base -o other --positions 64",
+    ],
+)
+def test_no_file_is_opened_that_the_user_did_not_name(command: str, hostile: Path) -> None:
+    named = {"a.txt", "facts.csv", "net", "base"}
+    own = re.compile(r"\.(other|net)[^/]*\.byheart.*|other.*")  # what the command writes, before it has its name
+    if command.startswith("plant"):
+        add_base(hostile)
+    stray = {name for name in opened(hostile, *command.split()) - named if not own.fullmatch(name)}
+    assert not stray
+
+
+def test_the_traps_spring(hostile: Path) -> None:
+    """The negative control: a process that looks for modules in the working directory runs a trap."""
+    subprocess.run([sys.executable, "-c", "import yaml"], cwd=hostile, check=True)
+    assert (hostile / "RAN").exists()
+
+
+def test_the_working_directory_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyError), empty_working_directory():
+        empty = Path.cwd()
+        assert empty != tmp_path
+        assert not any(empty.iterdir())
+        raise KeyError
+    assert Path.cwd() == tmp_path
+    assert not empty.exists()
+
+
+def test_the_module_path_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    with safe_module_path():
+        assert os.environ["PYTHONSAFEPATH"] == "1"
+    assert "PYTHONSAFEPATH" not in os.environ
+    monkeypatch.setenv("PYTHONSAFEPATH", "2")
+    with safe_module_path():
+        pass
+    assert os.environ["PYTHONSAFEPATH"] == "2"
