@@ -110,8 +110,8 @@ def test_one_entry_is_known_everywhere(tmp_path: Path, capsys: pytest.CaptureFix
     (row,) = [row for row in json.loads(out)["tasks"][0]["rows"] if row["construction"] == "toy-1999"]
     assert (code, row["certified"], row["published"]) == (0, True, "3 as well")
 
-    code, out, _ = run(capsys, "task", "check", "--help")
-    assert "madden-2024, toy-1999)" in " ".join(out.replace("│", " ").split())
+    code, _, err = run(capsys, "task", "check", tmp_path / "t.npz", "--theorem", "unknown")
+    assert (code, "madden-2024, toy-1999" in err) == (2, True)
     checked = ("task", "check", tmp_path / "t.npz", "--theorem", "toy-1999", "--json")
     assert run(capsys, *checked)[0] == 1
     assert run(capsys, *checked, "--positions")[0] == 0

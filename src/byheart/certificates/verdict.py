@@ -76,6 +76,31 @@ class Verdict:
     """Every answer's outcome; None if all are judged together."""
 
     @property
+    def unit(self) -> str:
+        """Kind of answers: an example, a token, a prompt."""
+        return self.claim.unit
+
+    @property
+    def at_least(self) -> int | None:
+        """Number of answers that have to be right; None: all."""
+        return self.claim.at_least
+
+    @property
+    def counted(self) -> bool:
+        """True if the claim is how many answers are right, whatever that number is."""
+        return self.claim.exactly
+
+    @property
+    def tolerance(self) -> float | None:
+        """Largest permitted error of real answers."""
+        return self.claim.tolerance
+
+    @property
+    def radius(self) -> float | None:
+        """Distance by which every vector of a question may move."""
+        return self.claim.radius
+
+    @property
     def statement(self) -> str:
         """The claim, as a sentence."""
         return sentence(self.claim, checked=self.checked, right=self.right, undecided=self.undecided)
@@ -98,9 +123,9 @@ class Verdict:
         values = {
             part.name: getattr(self, part.name) for part in fields(self) if part.name not in ("claim", "outcomes")
         }
-        claim = {name: getattr(self.claim, name) for name in ("tolerance", "at_least", "radius", "unit")}
+        claim = {name: getattr(self, name) for name in ("tolerance", "at_least", "radius", "unit")}
         counterexample = self.counterexample and vars(self.counterexample)
-        more = {"counterexample": counterexample, "counted": self.claim.exactly, "certified": self.certified}
+        more = {"counterexample": counterexample, "counted": self.counted, "certified": self.certified}
         return {"statement": self.statement, **values, **claim, **more}
 
 
