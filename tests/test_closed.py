@@ -113,13 +113,19 @@ def test_the_traps_spring(hostile: Path) -> None:
 
 def test_the_working_directory_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(KeyError), empty_working_directory():
-        empty = Path.cwd()
-        assert empty != tmp_path
-        assert not any(empty.iterdir())
-        raise KeyError
+    seen = []
+
+    def fail_there() -> None:
+        with empty_working_directory():
+            seen.append(Path.cwd())
+            assert not any(Path.cwd().iterdir())
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_there()
+    assert seen != [tmp_path]
     assert Path.cwd() == tmp_path
-    assert not empty.exists()
+    assert not seen[0].exists()
 
 
 def test_the_module_path_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
