@@ -19,7 +19,7 @@ from tables import OUT, parser, table
 from byheart.bounds.mahdavi_2024 import capacity
 from byheart.certificates.features import prove_out_of_reach, prove_rank
 from byheart.constructions import Built, build, dana_2025, mahdavi_2024
-from byheart.constructions.gadgets.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.linear_system import BeyondCapacity
 from byheart.errors import BadInput
 from byheart.tasks import (
     NextTokenDistribution,

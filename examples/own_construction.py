@@ -20,9 +20,8 @@ from itertools import pairwise
 import numpy as np
 
 from byheart.constructions import Construction, Made, Plan
-from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.hypotheses import consistent
-from byheart.constructions.plan import TokenwiseShape, plan_of
+from byheart.constructions.plan import TokenwiseShape, network_for, plan_of
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, FeedForward, Flatten, integers
 from byheart.progress import Report

@@ -6,7 +6,7 @@ import pytest
 from byheart.compiler import planes
 from byheart.compiler.layouts import Unsolvable
 from byheart.compiler.planes import Planes, count_dependent
-from byheart.constructions.gadgets.parities import band
+from byheart.constructions.gadgets import parities
 
 PLANES = 12
 
@@ -78,7 +78,7 @@ def test_sums_begin_anew() -> None:
 TWINS = np.array([[0, 1, 2], [0, 1, 2], [1, 2, 3]])
 
 
-def twins(before: list[int]) -> tuple[Planes, np.ndarray, band.BandEchelon]:
+def twins(before: list[int]) -> tuple[Planes, np.ndarray, parities.BandEchelon]:
     """Questions 0 and 1 read the same words."""
     found = Planes(TWINS, 4, np.random.default_rng(0), np.array(before))
     members = np.arange(3)
@@ -132,7 +132,7 @@ def test_no_more_are_counted_than_there_are(unknowns: int) -> None:
     for seed in range(10):
         cells = np.random.default_rng([unknowns, seed]).integers(-1, unknowns, (60, 2))
         cells[cells[:, 0] == cells[:, 1], 1] = -1
-        system = band.reduce(cells, np.zeros(60, dtype=np.int64), unknowns, (unknowns >> 6) + 1)
+        system = parities.reduce_band(cells, np.zeros(60, dtype=np.int64), unknowns, (unknowns >> 6) + 1)
         counted.append(count_dependent(cells))
         assert counted[-1] <= system.dependent
     assert max(counted) > 0 or unknowns == 200

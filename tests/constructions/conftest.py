@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from byheart.constructions.gadgets import contextual, points, tokens
+from byheart.constructions.gadgets import contextual, points
 from byheart.networks.exact import (
     Affine,
     Embedding,
@@ -82,7 +82,7 @@ def _answers() -> Callable[[ExactNetwork, Sequence[object]], list[Fraction]]:
 def _few_draws() -> Iterator[None]:
     """About every 55th draw is good: a construction that needs two thousand of them has lost its way."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (contextual, points, tokens):
+        for module in (contextual, points):
             patch.setattr(module, "TRIES", 2000, raising=False)
         yield
 

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from byheart.constructions import Construction, interpolate, kajitsuka_sato_2025, vardi_2022
+from byheart.constructions.gadgets.contextual import LookupSizes, coded_tokens
 from byheart.constructions.gadgets.demand import demand_of
-from byheart.constructions.gadgets.lookup_sizes import LookupSizes
-from byheart.constructions.gadgets.tokens import coded_tokens
 from byheart.networks import count
 from byheart.networks.exact import Embedding, ExactNetwork, FeedForward, Flatten, UniformAttention
 from byheart.tasks import NextToken, SeqToSeq, random_seq_to_seq

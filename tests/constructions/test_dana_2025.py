@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 import byheart
 from byheart.bounds.dana_2025 import capacity, sufficient
-from byheart.constructions.build import Built
+from byheart.constructions.built import Built
 from byheart.constructions.dana_2025 import DanaSettings
 from byheart.constructions.dana_2025.features import draw, features
 from byheart.constructions.dana_2025.sizes import DanaShape
 from byheart.constructions.dana_2025.solving import Asked, OtherContexts, fits
 from byheart.constructions.gadgets.encoder import best_encoder
-from byheart.constructions.gadgets.hypotheses import BeyondCapacity
-from byheart.constructions.gadgets.linear_system import factor
+from byheart.constructions.gadgets.linear_system import BeyondCapacity, factor
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import byheart
 from byheart.bounds.madden_2024 import needed, sufficient
-from byheart.constructions.build import Built
+from byheart.constructions.built import Built
 from byheart.constructions.madden_2024 import MaddenSettings
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork

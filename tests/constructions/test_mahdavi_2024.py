@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import byheart
 from byheart.bounds.mahdavi_2024 import capacity, feature_rank, heads_needed, sufficient
 from byheart.certificates.features import prove_rank
-from byheart.constructions.build import Built
-from byheart.constructions.gadgets.hypotheses import BeyondCapacity
+from byheart.constructions.built import Built
+from byheart.constructions.gadgets.linear_system import BeyondCapacity
 from byheart.constructions.mahdavi_2024 import MahdaviSettings, features
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork

@@ -11,7 +11,7 @@ from byheart.cli.options import Arg, Json, OwnConstructions
 from byheart.cli.output import steps, typed
 from byheart.cli.result import Block, Cell, Result, Table, dim, number
 from byheart.constructions import Built, Construction, build, known
-from byheart.constructions.gadgets.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.linear_system import BeyondCapacity
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.folders import replacing

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from byheart.compiled import jit
 from byheart.compiler.layouts import Unsolvable
-from byheart.constructions.gadgets.parities import band, dense
+from byheart.constructions.gadgets import parities
 from byheart.progress import Report
 
 Bits = NDArray[np.uint8]
@@ -81,7 +81,7 @@ class _Plane:
 
     members: Ids
     wanted: Bits
-    system: Callable[[], band.BandEchelon]
+    system: Callable[[], parities.BandEchelon]
 
 
 def solve_planes(
@@ -125,7 +125,7 @@ def _eliminated(
 
 def _started(
     pool: ThreadPoolExecutor | None, planes: "Planes", members: Ids, base: Ids | None, width: int
-) -> Callable[[], band.BandEchelon]:
+) -> Callable[[], parities.BandEchelon]:
     """Start to eliminate, and return a function that returns the system. Without a pool it is eliminated at once."""
     if pool is not None:
         return pool.submit(planes.reduced, members, base, width).result
@@ -168,23 +168,26 @@ class Planes:
     def restart(self) -> None:
         """Begin the sums anew, without carries from the planes below."""
         self.sums = self.before.copy()
-        self.below: tuple[int, int, band.BandEchelon, Bits, Bits] | None = None
+        self.below: tuple[int, int, parities.BandEchelon, Bits, Bits] | None = None
 
-    def reduced(self, members: Ids, base: Ids | None = None, width: int = 0) -> band.BandEchelon:
+    def reduced(self, members: Ids, base: Ids | None = None, width: int = 0) -> parities.BandEchelon:
         """Return the system of the questions ``members``. Raise Unsolvable if too many equations depend on others.
 
         If the unknowns lie in a band, ``base`` and ``width`` say where (see ``band``).
         """
         cells = self.cells[members]
-        system = dense.reduce(cells, self.unknowns) if base is None else band.reduce(cells, base, self.unknowns, width)
+        if base is None:
+            system = parities.reduce_dense(cells, self.unknowns)
+        else:
+            system = parities.reduce_band(cells, base, self.unknowns, width)
         check_dependent(system.dependent, len(members))
         return system
 
-    def fill(self, plane: int, place: int, members: Ids, wanted: Bits, system: band.BandEchelon) -> None:
+    def fill(self, plane: int, place: int, members: Ids, wanted: Bits, system: parities.BandEchelon) -> None:
         """Find the bits ``plane`` of all words so that bit ``place`` of the sums of ``members`` is as ``wanted``."""
         for _ in range(4 << system.dependent):
             right = wanted ^ ((self.sums[members] >> place) & 1).astype(np.uint8)
-            bits = band.solve(system, right, self._random())
+            bits = parities.solve(system, right, self._random())
             if bits is not None:
                 self._add(bits, plane, place, 1)
                 self.below = (plane, place, system, right, bits)
@@ -205,7 +208,7 @@ class Planes:
         """Replace the bits of the last plane by another solution, which carries other bits into the next plane."""
         assert self.below is not None
         plane, place, system, right, old = self.below
-        new = band.solve(system, right, self._random())
+        new = parities.solve(system, right, self._random())
         assert new is not None
         self._add(old, plane, place, -1)
         self._add(new, plane, place, 1)

@@ -4,8 +4,7 @@ Every module defines one ``CONSTRUCTION`` (:mod:`.construction`), listed once (:
 the demands of a task, plans every tensor's shape from those counts alone, and returns the network with its plan.
 """
 
-from byheart.constructions.build import build
-from byheart.constructions.built import Built
+from byheart.constructions.built import Built, build
 from byheart.constructions.construction import Construction, Made
 from byheart.constructions.plan import Plan
 from byheart.constructions.registry import CONSTRUCTIONS, find, known, register

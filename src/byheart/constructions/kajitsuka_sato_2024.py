@@ -11,7 +11,7 @@ tokens have different y = v·x. W_K = W_V = v, W_Q is a multiple of v, W_O = (1,
    the order of the tokens.
 2. *Steps.* Sort the K ≤ nN different ids. Between two neighbours there is a step of two ReLUs, and the steps weighted
    by the labels' differences add up to the label at every id: 2(K − 1) hidden units, and an error of zero, although the
-   ids are irrational (:mod:`.gadgets.stairs`).
+   ids are irrational (:mod:`.gadgets.real_ids`).
 
 **Different questions have different ids.** The paper proves it for sequences without a repeated token, and scores more
 than 4 log n apart (``scale="paper"``). More is true: tokens may repeat, and any rational γ ≠ 0 suffices. Let the y be
@@ -40,14 +40,11 @@ from typing import Literal
 import numpy as np
 
 from byheart.constructions.construction import Construction, Made, Reading
-from byheart.constructions.gadgets import grid, stairs
-from byheart.constructions.gadgets.assemble import network_for
-from byheart.constructions.gadgets.boltzmann import FEWEST_BITS, Interval, Multiset, NotApartError, apart, boltz
-from byheart.constructions.gadgets.demand import Setting, most_questions
-from byheart.constructions.gadgets.hypotheses import consistent
-from byheart.constructions.gadgets.task_questions import TaskQuestions, collect_questions
-from byheart.constructions.gadgets.tokens import check_table
-from byheart.constructions.plan import Part, Plan, plan_of
+from byheart.constructions.gadgets import grid, real_ids
+from byheart.constructions.gadgets.demand import Setting, TaskQuestions, collect_questions, most_questions
+from byheart.constructions.gadgets.hypotheses import check_table, consistent
+from byheart.constructions.gadgets.real_ids import FEWEST_BITS, Interval, Multiset, NotApartError, apart, boltz
+from byheart.constructions.plan import Part, Plan, network_for, plan_of
 from byheart.constructions.theorem import TOKENS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.exact import (
@@ -162,7 +159,7 @@ def plan(demand: RankDemand) -> Plan:
         parts.append(("positions", (("W_pos", (size.length, dim)),)))
     row = (1, dim)
     parts.append(("attention", (("W_Q", row), ("W_K", row), ("W_V", row), ("W_O", (dim, 1)))))
-    parts.append(("label", stairs.shape(demand.questions, dim)))
+    parts.append(("label", real_ids.stair_shape(demand.questions, dim)))
     return plan_of(parts, input_width=dim, extra_depth=1 if size.dim is not None else 2)
 
 
@@ -189,7 +186,7 @@ def build(task: Task, settings: RankSettings, rng: np.random.Generator, report: 
         )
     ordered = _filled_up(distinct_ids, len(asked))
     labels = [answer.get(interval, 0) for interval in ordered]
-    layers = stairs.layers(ordered, labels, line.direction)
+    layers = real_ids.stair_layers(ordered, labels, line.direction)
     network = network_for(checked, (*line.front, attention, FeedForward(tuple(layers), name="label")))
     planned = plan(RankDemand(checked.size, settings.positions, len(asked)))
     return Made(network, planned, {"questions": len(asked), "id_bits": id_bits})

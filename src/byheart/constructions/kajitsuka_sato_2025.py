@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 
 from byheart.constructions.construction import SequenceReading
 from byheart.constructions.gadgets import contextual, lookup
-from byheart.constructions.gadgets.lookup_sizes import Engine, Mixing
+from byheart.constructions.gadgets.contextual import Engine, Mixing
 from byheart.constructions.theorem import SEQUENCES, TOKEN_VECTORS, VECTORS, Theorem, limited
 from byheart.tasks.theorems import sequence_hypotheses
 

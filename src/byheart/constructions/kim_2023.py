@@ -49,19 +49,18 @@ from numpy.typing import NDArray
 
 from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets import grid, lookup, modular_hash
-from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import (
     TYPICAL_GRID_BITS,
     Setting,
     grid_bits,
     most_questions,
+    pad_keys,
     positioned_ids,
+    select_keys,
     setting_of,
 )
-from byheart.constructions.gadgets.hypotheses import consistent, labelled
-from byheart.constructions.gadgets.task_questions import pad_keys, select_keys
-from byheart.constructions.gadgets.tokens import check_table
-from byheart.constructions.plan import Blocks, Part, Plan, TokenwiseShape, plan_of
+from byheart.constructions.gadgets.hypotheses import check_table, consistent, labelled
+from byheart.constructions.plan import Blocks, Part, Plan, TokenwiseShape, network_for, plan_of
 from byheart.constructions.theorem import TOKENS, Theorem
 from byheart.networks.exact import (
     Affine,

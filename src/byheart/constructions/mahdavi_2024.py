@@ -43,8 +43,8 @@ import numpy as np
 from byheart.bounds.mahdavi_2024 import capacity, feature_rank, heads_needed
 from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets.heads import Dependent, random_head, saturating_head
-from byheart.constructions.gadgets.hypotheses import BeyondCapacity, check_consistent
-from byheart.constructions.gadgets.linear_system import Factored, check_system, factor, refine
+from byheart.constructions.gadgets.hypotheses import check_consistent
+from byheart.constructions.gadgets.linear_system import BeyondCapacity, Factored, check_system, factor, refine
 from byheart.constructions.plan import Part, Plan
 from byheart.constructions.theorem import QUERIES, Theorem
 from byheart.errors import BadInput

@@ -1,13 +1,15 @@
-"""Plans: the tensors of a network, and so its cost, known before anything is built."""
+"""Plans: the tensors of a network, and so its cost, known before anything is built; and the network of built layers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from byheart.files.memory import check_memory
 from byheart.networks import Account
+from byheart.networks.exact import ExactNetwork, Layer
+from byheart.tasks import NextToken, SeqToSeq
 
 BYTES_PER_PARAMETER = 64
 """Bytes of memory per parameter while building: a few copies, or an integer of any size in a list and an array."""
@@ -130,3 +132,25 @@ def plan_of(parts: Iterable[Part], *, input_width: int, extra_depth: int) -> Pla
         if not isinstance(part, tuple):
             depth, width = depth + part.depth, max(width, part.width)
     return Plan(parts, depth, width)
+
+
+def network_for(
+    task: NextToken | SeqToSeq, layers: Sequence[Layer], about: Mapping[str, Any] | None = None
+) -> ExactNetwork:
+    """The network of ``layers`` that reads the task's tokens and answers where its labels are; ``about`` is noted.
+
+    >>> from byheart.networks.exact import Embedding, integers
+    >>> task = SeqToSeq(tokens=[[0, 1]], labels=[[1, 0]])
+    >>> network = network_for(task, [Embedding(integers([[1], [0]]))])
+    >>> network.inputs, network.outputs, network.length
+    ('tokens', 'every', 2)
+    """
+    size = task.size
+    return ExactNetwork(
+        tuple(layers),
+        inputs="tokens" if size.dim is None else "vectors",
+        outputs="last" if isinstance(task, NextToken) else "every",
+        length=size.length,
+        dim=size.dim or 1,
+        about=about or {},
+    )

@@ -9,7 +9,7 @@ width is new:
 
 * A key's group is found by squares of k × k groups, in two layers of 3k + 2 units each, or, if the width is small, by
   layers of 2k + 1 units for k groups (:mod:`.gadgets.selecting`): w²/18 groups per layer.
-* Folding takes b = ⌊log₂(w − 1)⌋ bits per layer (:mod:`.gadgets.triangle_waves`; at most twelve here), so that one of
+* Folding takes b = ⌊log₂(w − 1)⌋ bits per layer (:mod:`.gadgets.modular_hash`; at most twelve here), so that one of
   a group's entries, β = O(log(N·C)) bits long, is read in s = ⌈(β + 1)/b⌉ + 1 layers.
 
 L layers, half of them for each purpose, hold (w²L/36)·(L/2s) = w²L²/(72s) keys. So w²L² = O(N log(N·C)/log w): N up to

@@ -1,7 +1,7 @@
 """The table of a memory: cells such that the exclusive or of a key's six is its value.
 
 Every bit of the values is one banded linear system modulo 2 with the same left-hand side: eliminated once, solved for
-each bit (:mod:`byheart.constructions.gadgets.parities.band`). Cells that no equation determines are drawn, so that a
+each bit (:mod:`byheart.constructions.gadgets.parities`). Cells that no equation determines are drawn, so that a
 key that is none finds bits that look random.
 """
 
@@ -42,16 +42,18 @@ def size_for(keys: int, draw: int = 0) -> TableShape:
 
 def solved(h: Integers, values: Integers, bits: int, size: TableShape, free: bytes) -> Integers | None:
     """The cells, for keys with hashes h [3, N] and values [N]; None if this hash does not allow it."""
-    from byheart.constructions.gadgets.parities import band  # not needed by those who only read a memory
+    from byheart.constructions.gadgets import parities  # not needed by those who only read a memory
 
     cells = places(torch.from_numpy(h), size.cells, size.band).numpy().T
     first = h[0] * (size.cells - size.band + 1) >> 31
     order = np.argsort(first, kind="stable")
-    system = band.reduce(np.ascontiguousarray(cells[order]), first[order] >> 6, size.cells, (size.band + 63) // 64 + 1)
+    system = parities.reduce_band(
+        np.ascontiguousarray(cells[order]), first[order] >> 6, size.cells, (size.band + 63) // 64 + 1
+    )
     drawn = np.unpackbits(np.frombuffer(free, np.uint8), count=bits * size.cells).reshape(bits, size.cells)
     found = np.zeros(size.cells, np.int64)
     for bit in range(bits):
-        plane = band.solve(system, (values[order] >> bit & 1).astype(np.uint8), np.ascontiguousarray(drawn[bit]))
+        plane = parities.solve(system, (values[order] >> bit & 1).astype(np.uint8), np.ascontiguousarray(drawn[bit]))
         if plane is None:
             return None
         found |= plane.astype(np.int64) << bit

@@ -20,7 +20,7 @@ from byheart.compiler.rectangular.dimensions import (
     plan,
 )
 from byheart.compiler.rectangular.front import LIMIT
-from byheart.constructions.gadgets.parities import band
+from byheart.constructions.gadgets import parities
 from byheart.errors import BadInput
 
 FORMATS = [(precision, word) for precision, words in WORDS.items() for word in words]
@@ -171,7 +171,9 @@ def test_what_solving_takes() -> None:
 
 def test_a_system_takes_what_is_planned() -> None:
     sizes = plan(make_code(np.arange(2000) % 256, 256), precision="float32", word=24)
-    system = band.reduce(np.zeros((sizes.words, 1), np.int64), np.zeros(sizes.words, np.int64), sizes.words, sizes.band)
+    system = parities.reduce_band(
+        np.zeros((sizes.words, 1), np.int64), np.zeros(sizes.words, np.int64), sizes.words, sizes.band
+    )
     assert AHEAD * (system.used.nbytes + system.rows.nbytes) == sizes.solving_memory(0)
 
 

@@ -19,7 +19,7 @@ from byheart.compiler.rectangular.shelf import Shelf
 from byheart.compiler.rectangular.solve import solve
 from byheart.compiler.rectangular.wiring import Wiring
 from byheart.constructions.built import Built
-from byheart.constructions.gadgets.parities import band
+from byheart.constructions.gadgets import parities
 from byheart.errors import BadInput
 from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.tasks import random_next_token
@@ -161,7 +161,7 @@ def dependent(stretches: int, seed: int) -> int:
     column = rng.integers(0, columns + 1, (count, 6))
     cells = (np.repeat(at, 3, axis=1) * 6 + np.arange(6)) * columns + column
     base = at.min(axis=1) * 6 * columns >> 6
-    return band.reduce(
+    return parities.reduce_band(
         np.where(column < columns, cells, -1), base, 6 * columns * rows, 7 * 6 * columns // 64 + 2
     ).dependent
 

@@ -106,7 +106,7 @@ def test_hopeless_places_are_counted_not_solved(monkeypatch: pytest.MonkeyPatch)
     """Nothing is eliminated for a draw that counting is enough for; what counting lets through may still fail."""
     contexts = task_contexts(SHAPES["one token of 2000"], 1)
     recipe = first_recipe(contexts, CompilerSettings())
-    monkeypatch.setattr("byheart.constructions.gadgets.parities.band.reduce", None)
+    monkeypatch.setattr("byheart.constructions.gadgets.parities.reduce_band", None)
     with pytest.raises(Unsolvable, match="equations of a bit plane depend on others") as failed:
         attempt(recipe, contexts, Resources())
     assert failed.value.dependent > 6

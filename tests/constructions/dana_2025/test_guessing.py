@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import byheart
 from byheart.constructions.dana_2025 import build
-from byheart.constructions.gadgets.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.linear_system import BeyondCapacity
 from byheart.errors import BadInput
 from byheart.networks.softmax import evaluate
 from byheart.tasks import NextToken, shuffled

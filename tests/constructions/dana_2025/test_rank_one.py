@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import byheart
 from byheart.bounds.dana_2025 import capacity, sufficient_rank_one
-from byheart.constructions.gadgets.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.linear_system import BeyondCapacity
 from byheart.errors import BadInput
 from byheart.networks import save
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from byheart.certificates import judge
 from byheart.constructions import CONSTRUCTIONS, Built, build
 from byheart.constructions.folding import FoldingSettings, demand, plan, worst_demand
-from byheart.constructions.gadgets.task_questions import collect_questions
+from byheart.constructions.gadgets.demand import collect_questions
 from byheart.errors import BadInput
 from byheart.networks import count
 from byheart.networks.exact import integers

@@ -22,8 +22,7 @@ from byheart.constructions.dana_2025.sizes import (
 )
 from byheart.constructions.dana_2025.solving import Asked, SolvedNetwork, Spread, fits
 from byheart.constructions.dana_2025.terms import terms
-from byheart.constructions.gadgets.hypotheses import BeyondCapacity
-from byheart.constructions.gadgets.linear_system import Factored, check_system, factor
+from byheart.constructions.gadgets.linear_system import BeyondCapacity, Factored, check_system, factor
 from byheart.constructions.theorem import ASSOCIATIONS, BIGRAMS, PAIRS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork, evaluate

@@ -21,11 +21,17 @@ from byheart.constructions.folding.features import (
 )
 from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, FoldingFront, draw_codes
 from byheart.constructions.folding.layers import fold_parts, label_layers
-from byheart.constructions.gadgets.assemble import network_for
-from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS, Setting, grid_bits, most_questions
+from byheart.constructions.gadgets.demand import (
+    TYPICAL_GRID_BITS,
+    Setting,
+    TaskQuestions,
+    collect_questions,
+    grid_bits,
+    most_questions,
+    select_keys,
+)
 from byheart.constructions.gadgets.hypotheses import consistent
-from byheart.constructions.gadgets.task_questions import TaskQuestions, collect_questions, select_keys
-from byheart.constructions.plan import Blocks, Part, Plan, TokenwiseShape, plan_of
+from byheart.constructions.plan import Blocks, Part, Plan, TokenwiseShape, network_for, plan_of
 from byheart.constructions.theorem import SEQUENCES, TOKENS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.exact import ExactNetwork, Layer, UniformAttention, integers

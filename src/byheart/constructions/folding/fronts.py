@@ -23,7 +23,7 @@ import numpy as np
 from byheart.constructions.folding.design import WEIGHT
 from byheart.constructions.folding.layers import fold_parts, folds
 from byheart.constructions.gadgets import grid, modular_hash
-from byheart.constructions.gadgets.tokens import check_table
+from byheart.constructions.gadgets.hypotheses import check_table
 from byheart.constructions.plan import Blocks, Part, TokenwiseShape, plan_of
 from byheart.networks.exact import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
 from byheart.sizes import Size

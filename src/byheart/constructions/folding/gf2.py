@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.gadgets.parities import band, dense
+from byheart.constructions.gadgets import parities
 from byheart.tasks.arrays import Ids
 
 
@@ -17,7 +17,7 @@ from byheart.tasks.arrays import Ids
 class EchelonForm:
     """A matrix A [rows, columns] modulo 2 in echelon form."""
 
-    system: band.BandEchelon
+    system: parities.BandEchelon
 
     @property
     def pivots(self) -> Ids:
@@ -49,7 +49,7 @@ def pack(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 def reduce(A: NDArray[np.integer]) -> EchelonForm:
     """Eliminate A modulo 2."""
-    return EchelonForm(dense.reduce_packed(pack(A.astype(np.uint8) & np.uint8(1)), A.shape[1]))
+    return EchelonForm(parities.reduce_packed(pack(A.astype(np.uint8) & np.uint8(1)), A.shape[1]))
 
 
 def solve(system: EchelonForm, e: Ids, free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
@@ -60,4 +60,4 @@ def solve(system: EchelonForm, e: Ids, free: NDArray[np.uint8]) -> NDArray[np.ui
     >>> (A @ t % 2).tolist(), int(t[2])
     ([1, 0], 1)
     """
-    return band.solve(system.system, (e & 1).astype(np.uint8), free)
+    return parities.solve(system.system, (e & 1).astype(np.uint8), free)

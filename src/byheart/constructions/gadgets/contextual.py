@@ -3,41 +3,311 @@
 **Letters.** N sequences of n tokens, C labels. u_k is the integer that stands for the token at position k.
 
 1. *Token code.* Token ids: the embedding table, u = W_E[t], drawn uniformly from [0, Q). Vectors, and tokens with
-   positions: a hash z of the token (:mod:`.gadgets.modular_hash`), then a token stage that answers a
-   random code from [0, Q) on the few tokens that tell the sequences apart (:mod:`.gadgets.distinguish`)
-   and 0 on all others. In seq-to-seq every token must also be known by itself: u = code·2^B + z.
+   positions: a hash z of the token (:mod:`.gadgets.modular_hash`), then a token stage that answers a random code from
+   [0, Q) on the few tokens that tell the sequences apart (:func:`.demand.distinguishing_tokens`) and 0 on all others.
+   In seq-to-seq every token must also be known by itself: u = code·2^B + z.
 2. *Uniform attention* with W_V = n, W_O = 2, or a plain sum over tokens in its place (Deep Sets: the same numbers
    without attention parameters), gives the stream u_k + 2·Σ_j u_j at position k: an integer combination of codes whose
    coefficients, modulo 2, tell which token stands at k, and beyond that, how often every token occurs. Different
    questions have different coefficients, so by the hash property they get different keys fold_Q(u_k + 2Σ_j u_j) with a
    probability bounded away from 0: drawn, checked on all N (or nN) keys, drawn again.
 3. *Label stage.* Keys → labels: grouped extraction (:mod:`.gadgets.lookup`) or the plain interpolator
-   (:mod:`.gadgets.interpolation`).
+   (:mod:`byheart.constructions.interpolate`).
 
 The stream is one integer wide all the way. Everything is exact; only the number of draws is random.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from byheart.constructions.construction import Construction, Made, VectorReading
-from byheart.constructions.gadgets.assemble import network_for
-from byheart.constructions.gadgets.demand import LookupDemand, Setting, demand_of, worst_demand
-from byheart.constructions.gadgets.hypotheses import consistent
-from byheart.constructions.gadgets.lookup_sizes import Engine, LookupSizes
-from byheart.constructions.gadgets.modular_hash import draw_modulus, fold, fold_layers, fold_shapes
+from byheart.constructions.gadgets import grid, modular_hash
+from byheart.constructions.gadgets.demand import (
+    LookupDemand,
+    Setting,
+    demand_of,
+    different_tokens,
+    pad_keys,
+    select_keys,
+    worst_demand,
+)
+from byheart.constructions.gadgets.hypotheses import check_table, consistent
+from byheart.constructions.gadgets.modular_hash import TRIES, draw_modulus, fold, fold_layers, fold_shapes, multiply
 from byheart.constructions.gadgets.nearby import check_radius, find_reader, points_of, typical_front
-from byheart.constructions.gadgets.task_questions import pad_keys, select_keys
-from byheart.constructions.gadgets.tokens import TRIES, EmbeddedTokens, coded_tokens
 from byheart.constructions.gadgets.vectors import Reader
-from byheart.constructions.plan import Part, Plan, TokenwiseShape, plan_of
-from byheart.networks.exact import FeedForward, TokenSum, UniformAttention, integers
+from byheart.constructions.plan import Part, Plan, TokenwiseShape, network_for, plan_of
+from byheart.errors import BadInput
+from byheart.networks.exact import (
+    Affine,
+    Embedding,
+    FeedForward,
+    Integers,
+    Layer,
+    Positions,
+    TokenSum,
+    UniformAttention,
+    integers,
+)
 from byheart.progress import Report
 from byheart.sizes import Size
-from byheart.tasks import NextToken, SeqToSeq, Task
+from byheart.tasks import NextToken, SeqToSeq, Task, token_ids
+from byheart.tasks.arrays import Ids
+
+Mixing = Literal["attention", "sum"]
+
+
+class LookupStage(Protocol):
+    """A token-wise network from one key to one label: its shape before it is built, its layers afterwards."""
+
+    @property
+    def shape(self) -> TokenwiseShape:
+        """Roles and widths."""
+
+    def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
+        """The layers that answer ``labels`` [K] on ``keys`` [K]."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How keys become labels. Both stages are functions of (keys, labels, largest key[, own bits], most layers)."""
+
+    label_stage: Callable[[int, int, int, int | None], LookupStage]
+    token_stage: Callable[[int, int, int, int, int | None], LookupStage]
+    fold_labels: bool
+    """Whether the label stage wants its keys folded into a small range first."""
+    depth: int | None = None
+    """At most this many layers of the whole network."""
+    shallowest: int = 0
+    """Layers of a stage at least, where ``depth`` is given."""
+    mixing: Mixing = "attention"
+    """What tells a token of all others: uniform attention, or a plain sum."""
+
+
+@dataclass(frozen=True)
+class LookupSizes:
+    """Every size of the network, from the demand alone."""
+
+    demand: LookupDemand
+    engine: Engine
+
+    @property
+    def label_modulus(self) -> int:
+        """Smallest Q for the questions."""
+        return modular_hash.question_modulus(self.demand.questions, self.demand.size.labels)
+
+    @property
+    def token_modulus(self) -> int:
+        """Smallest Q for the tokens: the marked must not meet any other, nor those of one sequence in seq-to-seq."""
+        d = self.demand
+        pairs = d.marked * d.tokens if d.setting == "next-token" else 2 * d.marked * d.tokens + d.size.length * d.tokens
+        smallest = modular_hash.SMALLEST_ALONE if d.size.dim == 1 else modular_hash.SMALLEST
+        return max(smallest, 2 * d.tokens + 1, pairs // 2)
+
+    @property
+    def own_bits(self) -> int:
+        """B: room for the token's own hash below its code; 0 where it is not passed on."""
+        passed_on = self.demand.coded and self.demand.setting == "seq-to-seq"
+        return modular_hash.largest_key(self.token_modulus).bit_length() if passed_on else 0
+
+    @property
+    def label_ratio(self) -> int:
+        """The stream behind the attention is at most this many times Q."""
+        return (2 * self.demand.size.length + 1) << self.own_bits
+
+    @property
+    def label_folds(self) -> int:
+        """Folds in front of the label stage."""
+        wide = self.label_ratio * modular_hash.largest_modulus(self.label_modulus) >= 1 << 62
+        return modular_hash.folds_needed(self.label_ratio) if self.engine.fold_labels or wide else 0
+
+    @property
+    def token_folds(self) -> int:
+        """Folds in front of the token stage: of W_E + W_pos, or of the hash of a vector, which may have W_pos added."""
+        size, bits, front = self.demand.size, self.demand.grid_bits, self.demand.front
+        ratio = 1 if size.dim is None else front.ratio if front is not None else grid.ratio(size.dim, bits)
+        return modular_hash.folds_needed(ratio + self.demand.positions)
+
+    @property
+    def projection(self) -> TokenwiseShape:
+        """From a vector to its hash."""
+        front = self.demand.front
+        return TokenwiseShape((("hash", 1, self.demand.size.dim or 1),) if front is None else front.shapes)
+
+    @property
+    def fold_layers(self) -> int:
+        """Layers in front of both stages that fold."""
+        token_folds = self.token_folds if self.demand.coded else 0
+        return sum(len(modular_hash.fold_shapes(1, folds)) for folds in (token_folds, self.label_folds))
+
+    @property
+    def label_stage(self) -> LookupStage:
+        """Keys to labels."""
+        return self._stages[-1]
+
+    @property
+    def token_stage(self) -> LookupStage:
+        """Marked tokens to codes below Q."""
+        return self._stages[0]
+
+    @cached_property
+    def _stages(self) -> list[LookupStage]:
+        """Token stage, where there is one, and label stage, within the depth that the engine allows."""
+        coded, depth = self.demand.coded, self.engine.depth
+        free = [*([self._token_stage(None)] if coded else []), self._label_stage(None)]
+        if depth is None:
+            return free
+        # Besides the stages and folds there are the embedding or projection, and the attention.
+        layers = depth - 1 - len(self.projection.layers) - self.fold_layers
+        if sum(_depth(stage) for stage in free) <= layers:
+            return free
+        if layers < (least := len(free) * self.engine.shallowest):
+            raise BadInput(f"this task needs at least {depth - layers + least} layers; got depth={depth}")
+        return self._divided(layers) if coded else [self._label_stage(layers)]
+
+    def _divided(self, layers: int) -> list[LookupStage]:
+        """Both stages with this many layers together: the fewest parameters among about a hundred divisions."""
+        least = self.engine.shallowest
+        divided = []
+        for most in range(least, layers - least + 1, 1 + (layers - 2 * least) // _DIVISIONS):
+            token = self._token_stage(most)
+            divided.append([token, self._label_stage(layers - _depth(token))])
+        return min(divided, key=lambda stages: sum(stage.shape.dense for stage in stages))
+
+    def _label_stage(self, layers: int | None) -> LookupStage:
+        Q = modular_hash.largest_modulus(self.label_modulus)
+        largest = Q // 2 if self.label_folds else self.label_ratio * Q
+        return self.engine.label_stage(self.demand.questions, self.demand.size.labels, largest, layers)
+
+    def _token_stage(self, layers: int | None) -> LookupStage:
+        codes, largest = modular_hash.largest_modulus(self.label_modulus), modular_hash.largest_key(self.token_modulus)
+        return self.engine.token_stage(self.demand.marked, codes, largest, self.own_bits, layers)
+
+
+_DIVISIONS = 100
+
+
+def _depth(stage: LookupStage) -> int:
+    return len(stage.shape.layers)
+
+
+class EmbeddedTokens:
+    """Token ids: the code of a token is its row of the embedding table."""
+
+    def __init__(self, task: NextToken | SeqToSeq) -> None:
+        check_table(task)
+        assert task.tokens is not None
+        self.ids: Ids = task.tokens
+        self.codes = task.vocab
+        self.chosen: dict[str, object] = {}
+
+    def values(self, codes: Ids, modulus: int | None) -> Ids:
+        """Return u for every token; codes are below the modulus already."""
+        return codes
+
+    def layers(self, codes: Ids) -> list[Layer]:
+        """The embedding."""
+        return [Embedding(integers(codes[:, None]))]
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTokens:
+    """Vectors, or tokens with positions: ``front`` computes ``hashes`` [K], the token stage codes for ``marked``."""
+
+    ids: Ids
+    hashes: Ids
+    marked: Ids
+    front: list[Layer]
+    folding: list[Affine]
+    sizes: LookupSizes
+    chosen: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def codes(self) -> int:
+        """Random numbers needed."""
+        return len(self.marked)
+
+    def values(self, codes: Ids, modulus: int | None) -> Ids:
+        """Return u = code·2^B + hash (modulo ``modulus`` if there is one), or just the code where B = 0."""
+        u = np.zeros(len(self.hashes), dtype=np.int64)
+        u[self.marked] = codes
+        B = self.sizes.own_bits
+        if B == 0:
+            return u
+        if modulus is None:
+            return (u << B) + self.hashes
+        return (multiply(u, np.array([pow(2, B, modulus)]), modulus) + self.hashes) % modulus
+
+    def layers(self, codes: Ids) -> list[Layer]:
+        """Embedding or projection, positional codes, and the token stage."""
+        stage = self.sizes.token_stage.layers(self.hashes[self.marked], integers(codes))
+        return [*self.front, FeedForward((*self.folding, *stage), name="token_code")]
+
+
+def coded_tokens(
+    task: NextToken | SeqToSeq, sizes: LookupSizes, rng: np.random.Generator, reader: Reader | None = None
+) -> CodedTokens:
+    """Draw hashes until no marked token meets another, and, in seq-to-seq, no two tokens of a sequence meet."""
+    tokens = different_tokens(task, positions=sizes.demand.positions)
+    marked, first = tokens.marked, tokens.first
+    draw = _vector_hash(task, sizes, first, reader) if task.vectors is not None else _pair_hash(task, first)
+    for draws in range(1, TRIES):
+        Q = draw_modulus(sizes.token_modulus, rng)
+        sums, front = draw(Q, rng)
+        hashes = fold(sums, Q)
+        if tokens.apart(hashes):
+            chosen: dict[str, object] = {"token_modulus": Q, "token_draws": draws, "marked_tokens": len(marked)}
+            folding = fold_layers([1], 0, Q, sizes.token_folds)
+            chosen |= {} if reader is None else reader.chosen
+            return CodedTokens(tokens.ids, hashes, marked, front, folding, sizes, chosen)
+    raise RuntimeError(f"{TRIES} draws did not tell {len(hashes)} tokens apart; please report this task")
+
+
+_Draw = Callable[[int, np.random.Generator], tuple[Ids, list[Layer]]]
+
+
+def _pair_hash(task: NextToken | SeqToSeq, first: Ids) -> _Draw:
+    """(token id, position) ↦ W_E[t] + W_pos[k], both uniform below Q."""
+    check_table(task)
+    assert task.tokens is not None
+    tokens, places = task.tokens.ravel()[first], first % task.size.length
+
+    def draw(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
+        W_E, W_pos = rng.integers(0, Q, size=task.vocab), rng.integers(0, Q, size=task.size.length)
+        return W_E[tokens] + W_pos[places], [Embedding(integers(W_E[:, None])), Positions(integers(W_pos[:, None]))]
+
+    return draw
+
+
+def _vector_hash(task: NextToken | SeqToSeq, sizes: LookupSizes, first: Ids, reader: Reader | None) -> _Draw:
+    """Return the hash x ↦ v·X + offset + a, or what ``reader`` makes of x (+ W_pos[k]).
+
+    v, a and W_pos are uniform below Q.
+    """
+    assert task.vectors is not None
+    n, d = task.vectors.shape[1:]
+    points = grid.from_floats(task.vectors.reshape(-1, d)[first])
+    places, vectors = first % n, token_ids(task).ravel()[first]
+
+    def read(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Affine]]:
+        if reader is None:
+            sums, project = grid.draw_hash(points, sizes.demand.grid_bits, Q, rng)
+            return sums, [project]
+        sums, layers = reader.draw(Q, rng)
+        return sums[vectors], layers
+
+    def draw(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
+        sums, layers = read(Q, rng)
+        front: list[Layer] = [FeedForward(tuple(layers), name="projection")]
+        if not sizes.demand.positions:
+            return sums, front
+        W_pos = rng.integers(0, Q, size=int(n))
+        return sums + W_pos[places], [*front, Positions(integers(W_pos[:, None]))]
+
+    return draw
 
 
 def construction(engine: Callable[[Any], Engine], *, name: str, **entry: Any) -> Construction:

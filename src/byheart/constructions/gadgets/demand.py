@@ -1,4 +1,12 @@
-"""What a task demands of a Transformer with uniform attention, counted before anything is built."""
+"""What a task demands of a network, counted before anything is built: its tokens, its questions, the hardest of a size.
+
+**Few tokens tell all sequences apart** (Bondy's theorem). N different multisets of tokens, as count vectors over K
+tokens, stay different on some ≤ N − 1 coordinates. Proof as a program (:func:`distinguishing_tokens`): start with all
+sequences in one class and go through the tokens. Keep a token iff its counts differ within some class, and split the
+classes by them. Every kept token makes at least one more class, and there are at most N; a token that was constant on
+the classes when it was looked at is constant on all finer ones. Tokens that occur in about half of the sequences come
+first: on random data a few dozen suffice.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -6,12 +14,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from byheart.constructions.gadgets import grid
-from byheart.constructions.gadgets.distinguish import distinguishing_tokens
 from byheart.constructions.gadgets.vectors import VectorFront
 from byheart.sizes import Size
-from byheart.tasks import SeqToSeq, Task, token_ids
+from byheart.tasks import NextToken, SeqToSeq, Task, token_ids
 from byheart.tasks.arrays import Ids
-from byheart.tasks.distinct import count_tokens
+from byheart.tasks.distinct import TokenCounts, count_tokens, distinct
 
 Setting: TypeAlias = Literal["next-token", "seq-to-seq"]
 
@@ -90,3 +97,143 @@ def worst_demand(
     questions, vectors = most_questions(size, setting, positions=positions), size.dim is not None
     marked = max(1, min(size.examples - 1, tokens)) if positions or vectors else 0
     return LookupDemand(setting, size, positions, questions, tokens, marked, grid_bits if vectors else 0)
+
+
+def distinguishing_tokens(ids: Ids) -> Ids:
+    """Tokens whose counts tell apart all rows of ``ids`` [N, n] that differ as multisets; at most N − 1, at least one.
+
+    >>> distinguishing_tokens(np.array([[0, 0, 1], [0, 1, 1], [2, 0, 1]])).tolist()
+    [0, 2]
+    """
+    N, n = ids.shape
+    pairs = count_tokens(ids)
+    token, sequence, count = pairs.token, pairs.sequence, pairs.count
+    # Occurrences token by token, the tokens that split best in front.
+    frequency = np.bincount(token)
+    rank = np.lexsort((np.arange(len(frequency)), -np.minimum(frequency, N - frequency)))
+    place = np.empty_like(rank)
+    place[rank] = np.arange(len(rank))
+    order = np.lexsort((sequence, place[token]))
+    bounds = np.concatenate([[0], np.cumsum(frequency[rank])])
+    kept = _refine(sequence[order], count[order], bounds, N, n)
+    return np.sort(rank[kept]) if len(kept) else rank[:1]
+
+
+def _refine(sequence: Ids, multiplicity: Ids, bounds: Ids, N: int, n: int) -> Ids:
+    """Indices of the kept tokens; token i owns the occurrences bounds[i] to bounds[i + 1]."""
+    label = np.zeros(N, dtype=np.int64)
+    size = np.zeros(N, dtype=np.int64)
+    size[0], classes = N, 1
+    kept = []
+    for i in range(len(bounds) - 1):
+        if classes == N:
+            break
+        rows = sequence[bounds[i] : bounds[i + 1]]
+        group = label[rows] * (n + 1) + multiplicity[bounds[i] : bounds[i + 1]]
+        parts, inverse, counts = np.unique(group, return_inverse=True, return_counts=True)
+        parent = parts // (n + 1)
+        # A part that is its whole class splits nothing; of a class that is used up, one part keeps the old label.
+        covered = np.bincount(parent, weights=counts, minlength=1)[parent].astype(np.int64)
+        last = np.append(parent[1:] != parent[:-1], True)
+        fresh = ~(last & (covered == size[parent]))
+        if not fresh.any():
+            continue
+        kept.append(i)
+        names = np.where(fresh, classes + np.cumsum(fresh) - 1, parent)
+        np.subtract.at(size, parent[fresh], counts[fresh])
+        size[names[fresh]] = counts[fresh]
+        classes += int(fresh.sum())
+        label[rows] = names[inverse]
+    return np.array(kept, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskQuestions:
+    """K questions of a task with T different tokens (tokens at places, with positions), numbered from 0.
+
+    ``ids`` [N, n] are its tokens, and ``first`` [T] is where each of them stands first. A question is the ``token`` [K]
+    that asks, the ``sequence`` [K] where it stands, the label that it asks for [K], and the place where it does [K]. A
+    place is n · sequence + position.
+    """
+
+    task: NextToken | SeqToSeq
+    ids: Ids
+    first: Ids
+    token: Ids
+    sequence: Ids
+    labels: Ids
+    places: Ids
+
+    def begin(self, count: int) -> "TaskQuestions":
+        """The first ``count`` questions, with the sequences that they stand in: questions come in their order."""
+        sequences = int(self.sequence[:count].max(initial=-1)) + 1
+        asked = (self.token[:count], self.sequence[:count], self.labels[:count], self.places[:count])
+        return TaskQuestions(self.task, self.ids[:sequences], self.first, *asked)
+
+
+def collect_questions(task: NextToken | SeqToSeq, *, positions: bool) -> TaskQuestions:
+    """Next-token: every sequence asks at its last token. Seq-to-seq: every different token of every sequence asks.
+
+    >>> asked = collect_questions(SeqToSeq(tokens=[[5, 2, 5]], labels=[[1, 0, 1]]), positions=False)
+    >>> asked.token.tolist(), asked.places.tolist(), asked.labels.tolist()
+    ([0, 1], [0, 1], [1, 0])
+    """
+    ids = positioned_ids(task, positions)
+    N, n = ids.shape
+    first = _first(ids.ravel())
+    if isinstance(task, NextToken):
+        return TaskQuestions(task, ids, first, ids[:, -1], np.arange(N), task.labels, np.arange(n - 1, N * n, n))
+    places = np.unique(ids + len(first) * np.arange(N)[:, None], return_index=True)[1]
+    return TaskQuestions(task, ids, first, ids.ravel()[places], places // n, task.labels.ravel()[places], places)
+
+
+def _first(ids: Ids) -> Ids:
+    """Where each of the numbers 0, 1, … stands first."""
+    places = distinct(ids[:, None]).first
+    first = np.empty_like(places)
+    first[ids[places]] = places
+    return first
+
+
+def select_keys(keys: Ids, labels: Ids) -> Ids | None:
+    """Indices of the different keys, or None if one key asks for two labels."""
+    order = np.lexsort((labels, keys))
+    same = keys[order][1:] == keys[order][:-1]
+    if (same & (labels[order][1:] != labels[order][:-1])).any():
+        return None
+    return np.asarray(order[np.append(True, ~same)], np.int64)
+
+
+def pad_keys(keys: Ids, labels: Ids, count: int) -> tuple[Ids, Ids]:
+    """As many keys as were planned for: where questions with one label share a key, unused keys get label 0."""
+    missing = count - len(keys)
+    spare = np.setdiff1d(np.arange(count + 1), keys)[:missing]
+    return np.concatenate([keys, spare]), np.concatenate([labels, np.zeros(missing, dtype=np.int64)])
+
+
+@dataclass(frozen=True, eq=False)
+class Different:
+    """The K different tokens of a task, and which of them must not be taken for each other."""
+
+    ids: Ids
+    """int64 [N, n]: which token stands where."""
+    first: Ids
+    """int64 [K]: where each of them stands first, counted through all sequences."""
+    marked: Ids
+    """Those that need a code of their own."""
+    pairs: TokenCounts | None
+    """Seq-to-seq: the different (sequence, token) pairs, which must stay different."""
+
+    def apart(self, hashes: Ids) -> bool:
+        """Whether no other token has a marked token's of ``hashes`` [K] and, with ``pairs``, no sequence one twice."""
+        _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+        if (counts[inverse[self.marked]] > 1).any():
+            return False
+        return self.pairs is None or len(count_tokens(hashes[self.pairs.arranged])) == len(self.pairs)
+
+
+def different_tokens(task: NextToken | SeqToSeq, *, positions: bool) -> Different:
+    """The tokens of ``task``, with ``positions`` the pairs of token and position."""
+    ids = positioned_ids(task, positions)
+    pairs = count_tokens(ids) if isinstance(task, SeqToSeq) else None
+    return Different(ids, np.unique(ids, return_index=True)[1], distinguishing_tokens(ids), pairs)

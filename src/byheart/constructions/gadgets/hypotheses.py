@@ -1,9 +1,12 @@
 """What a construction demands of a task, checked before it starts; refusals name the hypothesis and the example."""
 
+from byheart.constructions.plan import BYTES_PER_PARAMETER
 from byheart.errors import BadInput
-from byheart.networks.softmax import SoftmaxNetwork
+from byheart.files.memory import check_memory
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, Task, causal_conflict, conflict
 from byheart.tasks.arrays import Ids
+
+LARGEST_TABLE = 10**8
 
 
 def labelled(name: str, task: Task) -> NextToken | SeqToSeq:
@@ -41,9 +44,8 @@ def check_consistent(name: str, task: Task, *, positions: bool, causal: bool = F
         raise BadInput(f"{name} cannot memorize this task: {clash}{hint}")
 
 
-class BeyondCapacity(BadInput):
-    """More examples than the features of a network tell apart; ``network`` has the attention, and values of zero."""
-
-    def __init__(self, message: str, network: SoftmaxNetwork, rank: int) -> None:
-        super().__init__(message)
-        self.network, self.rank = network, rank
+def check_table(task: Task) -> None:
+    """Refuse vocabularies that are too large for an embedding table."""
+    if task.vocab > LARGEST_TABLE:
+        raise BadInput(f"vocab is {task.vocab}; an embedding table can have {LARGEST_TABLE} rows at most")
+    check_memory(BYTES_PER_PARAMETER * task.vocab, f"an embedding table of {task.vocab:,} rows")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.errors import BadInput
+from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks.arrays import Floats
 
 MOST = 5000
@@ -24,6 +25,14 @@ def check_system(name: str, examples: int) -> None:
     """Refuse systems that would take hours to solve."""
     if examples > MOST:
         raise BadInput(f"{name} solves a dense system, one row per example; got {examples}, expected at most {MOST}")
+
+
+class BeyondCapacity(BadInput):
+    """More examples than the features of a network tell apart; ``network`` has the attention, and values of zero."""
+
+    def __init__(self, message: str, network: SoftmaxNetwork, rank: int) -> None:
+        super().__init__(message)
+        self.network, self.rank = network, rank
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,8 +48,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from byheart.constructions.gadgets.modular_hash import wave, wave_shapes
 from byheart.constructions.gadgets.selecting import NARROW, WIDE, Chain, Count, Groups, Selection, Squares, Wide
-from byheart.constructions.gadgets.triangle_waves import wave, wave_shapes
 from byheart.constructions.plan import TokenwiseShape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers, integers

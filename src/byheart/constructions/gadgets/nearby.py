@@ -11,9 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from byheart.constructions.gadgets import cells, indicators
-from byheart.constructions.gadgets.demand import LookupDemand
-from byheart.constructions.gadgets.task_questions import select_keys
-from byheart.constructions.gadgets.tokens import different_tokens
+from byheart.constructions.gadgets.demand import LookupDemand, different_tokens, select_keys
 from byheart.constructions.gadgets.vectors import Points, Reader, VectorFront
 from byheart.errors import BadInput, check_positive
 from byheart.tasks import NextToken, SeqToSeq, separation, token_ids

@@ -12,14 +12,12 @@ import numpy as np
 
 from byheart.constructions.construction import Made
 from byheart.constructions.gadgets import grid, modular_hash, nearby, vectors
-from byheart.constructions.gadgets.assemble import network_for
-from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS
+from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS, pad_keys, select_keys
 from byheart.constructions.gadgets.grid import Grid
 from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.lookup import Lookup
-from byheart.constructions.gadgets.task_questions import pad_keys, select_keys
-from byheart.constructions.gadgets.tokens import TRIES
-from byheart.constructions.plan import Part, Plan, TokenwiseShape, plan_of
+from byheart.constructions.gadgets.modular_hash import TRIES
+from byheart.constructions.plan import Part, Plan, TokenwiseShape, network_for, plan_of
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, FeedForward, Flatten, Layer, integers
 from byheart.sizes import Size

@@ -20,7 +20,7 @@ selection         width                  layers               parameters per gro
 1. The word of group i is w_i = 2^(top+1)·(C(P + 1) − κ_i) + q_i ≥ 0.
 2. Let X = w_i + 2^(top+1)·C(z + 1) (+ z if the key is passed on). The part of X above bit top + 1 is
    U = C(P + 1) + C·z + C − κ_i ∈ [1, 2C(P + 1)], and the part below is q ≤ 2^top.
-3. The triangle wave of period 2^(top+1) (:mod:`.gadgets.triangle_waves`) ignores 2^(top+1)·U, so it returns q.
+3. The triangle wave of period 2^(top+1) (:mod:`.gadgets.modular_hash`) ignores 2^(top+1)·U, so it returns q.
 4. One unit carries X beside the wave, and then e = relu((X − q)/2^(top+1) − C(P + 1)).
 
 Folding bit by bit takes 12 parameters for each bit of 2C(P + 1), once for all groups. If there is nothing to unpack (no
@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, TypeAlias, TypeVar
 
-from byheart.constructions.gadgets.triangle_waves import wave, wave_shapes
+from byheart.constructions.gadgets.modular_hash import wave, wave_shapes
 from byheart.networks.exact import Affine, integers
 from byheart.tasks.arrays import Ids
 

@@ -15,12 +15,12 @@ divergence 0.
 
 **All other cases** are not convex. With the span of W_U fixed, every context has its own convex problem, solved by
 damped Newton steps. What remains is a function on the Grassmannian of d-planes in 1^⊥ ⊂ R^ω. It is minimized by Newton
-steps in a trust region (:mod:`.descent`), from several starts (:mod:`.multistart`). **The global minimum is not
+steps in a trust region, from several starts (:mod:`.descent`). **The global minimum is not
 certified.** The encoder states three bounds, computed in float64:
 
-- ``encodings_gap``: for this W_U, other encodings improve the divergence by at most this (:mod:`.duality`).
-- ``unembedding_gap``: for these encodings, another W_U improves the divergence by at most this (:mod:`.duality`).
-- ``lower``: no encoder of this dimension has a smaller divergence. It is proved in :mod:`.lower`, and usually weak.
+- ``encodings_gap``: for this W_U, other encodings improve the divergence by at most this (:mod:`.judge`).
+- ``unembedding_gap``: for these encodings, another W_U improves the divergence by at most this (:mod:`.judge`).
+- ``lower``: no encoder of this dimension has a smaller divergence. It is proved, and usually weak (:mod:`.judge`).
 
 ``gradient``, and ``reached`` (the divergences at which the starts ended) are evidence, but no certificates.
 
@@ -30,8 +30,8 @@ use log max(p, 10⁻¹⁵). ``divergence`` always belongs to the returned matric
 includes the cost of the last ρ. Few dimensions and many zeros are hard: starts differ, and steps may run out.
 """
 
+from byheart.constructions.gadgets.encoder.descent import best_encoder
 from byheart.constructions.gadgets.encoder.distributions import divergence
 from byheart.constructions.gadgets.encoder.judge import Encoder
-from byheart.constructions.gadgets.encoder.multistart import best_encoder
 
 __all__ = ["Encoder", "best_encoder", "divergence"]

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byheart.constructions.gadgets.interpolation import Spikes, Zigzag
+from byheart.constructions.interpolate import Spikes, Zigzag
 from byheart.networks.exact import integers
 
 Through = Callable[..., list[list[int]]]

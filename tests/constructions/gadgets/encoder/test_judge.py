@@ -1,10 +1,10 @@
-"""Gaps that must be true: against another optimiser, and whatever the rounding."""
+"""Gaps that must be true, against another optimiser and whatever the rounding; and a bound that all encoders obey."""
 
 import numpy as np
 import pytest
 import torch
 
-from byheart.constructions.gadgets.encoder import best_encoder, duality
+from byheart.constructions.gadgets.encoder import best_encoder, judge
 
 from .small import Reals, judged, minimised, plain_divergence, random_task, rng, tensor
 
@@ -33,7 +33,7 @@ def test_gaps_are_true(noise: float, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_gaps_are_true_far_away(seed: int, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wild encoders: Newton's step leaves the simplex, and what is certified may be little, but is true."""
-    monkeypatch.setattr(duality, "MOST_ROUNDS", rounds)
+    monkeypatch.setattr(judge, "MOST_ROUNDS", rounds)
     P, weights = random_task(9, 6, seed, concentration=0.3)
     draw = rng(seed)
     seen = judged(P, weights, draw.standard_normal((2, 6)), draw.standard_normal((9, 2)) * 4.0**seed)
@@ -61,20 +61,20 @@ def test_steps_end_where_rounding_is_all_that_is_left(
     small: float, noise: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No solution; next to no curvature, so that steps are long; products that are all wrong. Nothing overflows."""
-    draw, covariance = rng(), duality.covariance
-    S = duality._raised(np.where(draw.random((30, 40)) < 0.5, 0, draw.random((30, 40))))
-    B, wanted = duality.basis(draw.standard_normal((30, 10))) * np.sqrt(30), draw.standard_normal((40, 10))
+    draw, covariance = rng(), judge.covariance
+    S = judge._raised(np.where(draw.random((30, 40)) < 0.5, 0, draw.random((30, 40))))
+    B, wanted = judge.basis(draw.standard_normal((30, 10))) * np.sqrt(30), draw.standard_normal((40, 10))
     monkeypatch.setattr(
-        duality, "covariance", lambda S, A: covariance(S, A) * (small + noise * draw.standard_normal(A.shape))
+        judge, "covariance", lambda S, A: covariance(S, A) * (small + noise * draw.standard_normal(A.shape))
     )
-    assert np.isfinite(duality._joint_step(S, B, B / 30, wanted)).all()
+    assert np.isfinite(judge._joint_step(S, B, B / 30, wanted)).all()
 
 
 def test_distributions_and_what_is_left_of_them() -> None:
     Q = np.array([[0.5, 0.5], [0.5, 0.6], [1.5, -0.5], [-1.0, -1.0], [np.nan, 1.0]])
-    assert duality._distributions(Q).tolist() == [True, False, False, False, False]
+    assert judge._distributions(Q).tolist() == [True, False, False, False, False]
     base = np.full((3, 2), 0.5)
-    assert duality._supported(base, Q[[0, 2, 3]]).tolist() == [[0.5, 0.5], [1, 0], [0, 0]]
+    assert judge._supported(base, Q[[0, 2, 3]]).tolist() == [[0.5, 0.5], [1, 0], [0, 0]]
 
 
 @pytest.mark.parametrize("noise", [1e-16, 1e-9, 1e-2, 3.0])
@@ -84,13 +84,13 @@ def test_gaps_are_true_whatever_the_rounding(noise: float, scale: float, monkeyp
     P, weights = random_task(9, 6, concentration=0.3)
     draw = rng(1)
     W_U, encodings = draw.standard_normal((2, 6)), draw.standard_normal((9, 2)) * scale
-    covariance, inverse_root = duality.covariance, duality._inverse_root
+    covariance, inverse_root = judge.covariance, judge._inverse_root
 
     def rounded(values: Reals) -> Reals:
         return values * (1 + noise * draw.standard_normal(values.shape))
 
-    monkeypatch.setattr(duality, "covariance", lambda S, A: rounded(covariance(S, A)))
-    monkeypatch.setattr(duality, "_inverse_root", lambda blocks: rounded(inverse_root(blocks)))
+    monkeypatch.setattr(judge, "covariance", lambda S, A: rounded(covariance(S, A)))
+    monkeypatch.setattr(judge, "_inverse_root", lambda blocks: rounded(inverse_root(blocks)))
     seen = judged(P, weights, W_U, encodings)
     E, W = tensor(np.zeros((9, 2))), torch.from_numpy(seen.W_U)
     assert minimised(lambda: plain_divergence(E @ W, P, weights), [E]) >= seen.divergence - seen.encodings_gap - 1e-10
@@ -104,7 +104,7 @@ def test_unsolved_equations_certify_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     W_U, encodings = found.W_U * 1.1, found.encodings
     seen = judged(P, weights, W_U, encodings)
     assert max(seen.encodings_gap, seen.unembedding_gap) < seen.divergence / 10
-    monkeypatch.setattr(duality, "_inverse_root", np.zeros_like)
+    monkeypatch.setattr(judge, "_inverse_root", np.zeros_like)
     blind = judged(P, weights, W_U, encodings)
     assert [blind.encodings_gap, blind.unembedding_gap] == pytest.approx([seen.divergence] * 2)
 
@@ -116,3 +116,20 @@ def test_gaps_say_something_with_zeros() -> None:
     assert found.divergence > 0.1
     assert found.encodings_gap < 0.02 * found.divergence
     assert found.unembedding_gap < 0.02 * found.divergence
+
+
+def test_lower_bound_is_true_of_many() -> None:
+    """No encoder, however found, is below: random planes with their best encodings, and the best one."""
+    for seed in range(30):
+        P, weights = random_task(6, 4, seed, concentration=3.0)
+        for dim in (1, 2):
+            found = best_encoder(P, weights, dim, rng=rng(seed), restarts=0)
+            assert 0 < found.lower <= found.divergence
+
+
+def test_lower_bound_is_near_for_near_uniform_tasks() -> None:
+    """Near uniform, KL is ‖Δ‖²/2ω and Eckart–Young is the answer; 2 + |x| in place of 2 costs little."""
+    noise = rng().standard_normal((30, 6)) * 1e-3
+    P = np.exp(noise) / np.exp(noise).sum(axis=1, keepdims=True)
+    found = best_encoder(P, np.full(30, 1 / 30), 2, rng=rng(), restarts=0)
+    assert 0.95 * found.divergence < found.lower < found.divergence
