@@ -72,7 +72,7 @@ def test_the_expression_shows_the_kind(bound: Bound) -> None:
 
 @each_bound
 def test_a_proved_bound_is_a_whole_number(bound: Bound) -> None:
-    number = bound.parameters(SIZE, ALL_LETTERS)
+    number = bound.answer(SIZE, ALL_LETTERS).parameters
     assert number is not None
     assert number > 0
     assert bound.kind != "proved" or isinstance(number, int)
@@ -95,7 +95,6 @@ def test_every_missing_letter_is_named(bound: Bound) -> None:
     missing = [name for name in bound.needs if name == "dim" or name in LETTER_NAMES]
     assert answer.reason == (f"needs: {', '.join(missing)}" if missing else "")
     assert (answer.parameters is None) == bool(missing)
-    assert bound.parameters(ids_only) == answer.parameters
 
 
 @pytest.mark.parametrize("setting", [setting for setting in get_args(Setting) if setting != "any"])
@@ -129,11 +128,11 @@ def test_outside_the_hypotheses(name: str, size: Size, letters: Letters, reason:
 @each_bound
 def test_what_sizes_tell_is_told_of_a_hypothesis(bound: Bound) -> None:
     """By functions of sizes and letters; every hypothesis has a verdict, and open is the one of those not told of."""
-    assert set(bound.told_by_sizes) <= set(bound.hypotheses)
+    assert set(bound.conditions) <= set(bound.hypotheses)
     verdicts = bound.verdicts(SIZE, ALL_LETTERS)
     assert tuple(verdicts) == bound.hypotheses
     for name, verdict in verdicts.items():
-        condition = bound.told_by_sizes.get(name)
+        condition = bound.conditions.get(name)
         assert condition is not None or verdict == "open"
         if condition is not None:
             read = set(inspect.signature(condition).parameters)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byheart.bounds import vc
-from byheart.bounds.vc import WeightLayer, WeightLayers, capacity, fewest, pattern_bits
+from byheart.bounds.vc import WeightLayer, WeightLayers, capacity, cuts_of, fewest, pattern_bits
 from byheart.constructions.planner import planned
 from byheart.errors import BadInput
 from byheart.sizes import Size
@@ -46,7 +46,7 @@ def test_no_tiny_network_has_more_patterns_or_shatters_more(stages: tuple[Weight
     found, most = [], 7
     for m in range(1, most + 1):
         found.append(different(outputs(stages, np.arange(m) - (m - 1) / 2, 100_000) > 0))
-        assert math.log2(found[-1]) <= pattern_bits(stages, 2, m)
+        assert math.log2(found[-1]) <= pattern_bits(cuts_of(stages, 2), m)
     shattered = max(m for m, patterns in enumerate(found, start=1) if patterns == 2**m)
     assert 2 <= shattered <= capacity(stages, 2)
     assert shattered < most, "or the search says nothing about what is not shattered"
@@ -64,7 +64,7 @@ def test_three_labels_of_one_unit() -> None:
     for m in range(1, 6):
         values = outputs(ONE_UNIT, np.arange(m) - (m - 1) / 2, 100_000)
         labels = np.clip(np.round(values), 0, 2)
-        assert math.log2(different(labels)) <= pattern_bits(ONE_UNIT, 3, m)
+        assert math.log2(different(labels)) <= pattern_bits(cuts_of(ONE_UNIT, 3), m)
 
 
 def test_the_lemma_on_lines() -> None:

@@ -30,7 +30,7 @@ def test_every_formula_gives_what_python_gives(setting: Setting) -> None:
     for point, row in zip(points, found, strict=True):
         size = Size(examples=point["N"], length=point["n"], labels=point["C"], vocab=point["vocab"])
         for bound, value in zip(known, row, strict=True):
-            expected = bound.parameters(size, Letters(bits=point["b"]))
+            expected = bound.answer(size, Letters(bits=point["b"])).parameters
             assert expected is not None
             assert math.isclose(value, expected, rel_tol=0 if isinstance(expected, int) else 1e-12), (bound.name, point)
 

@@ -1,4 +1,7 @@
-"""Bounds on the parameters that suffice or are needed, with their hypotheses: one module per paper or argument.
+"""Bounds on the parameters that suffice or are needed, with their hypotheses.
+
+A paper with a construction, or an argument of its own, has a module; :mod:`.facts` and :mod:`.trained_capacity` hold
+the papers of one subject that state a single number. :mod:`.statements` is for results without a count of parameters.
 
 >>> from byheart.sizes import Size
 >>> size = Size(examples=1000, length=32, labels=10, vocab=200)
@@ -21,30 +24,22 @@ Morris et al. 2025                      upper  measured  922.7578041353784
 """
 
 from byheart.bounds import (
-    allen_zhu_li_2024,
     counting,
     dana_2025,
-    dugan_2025,
-    egosi_2025,
-    giorlandino_2026,
+    facts,
     kajitsuka_sato_2024,
     kajitsuka_sato_2025,
     kim_2023,
     kim_moon_yun_2025,
     madden_2024,
     mahdavi_2024,
-    meyer_2025,
-    morris_2025,
-    nichani_2024,
-    park_2026,
-    ravfogel_2026,
+    trained_capacity,
     vardi_2022,
     vc,
-    xu_2026,
     yang_2026,
-    yu_gao_zhang_2025,
 )
 from byheart.bounds.bound import Bound, BoundAnswer, Kind, Letters, Setting, Side, Statement
+from byheart.bounds.statements import STATEMENTS
 
 __all__ = [
     "BOUNDS",
@@ -60,20 +55,13 @@ __all__ = [
 ]
 
 _ON_TRANSFORMERS = (kim_2023, mahdavi_2024, kajitsuka_sato_2024, madden_2024, dana_2025, kajitsuka_sato_2025)
-_ON_FACTS = (nichani_2024, yu_gao_zhang_2025, ravfogel_2026)
-_ON_POINTS = (vardi_2022, yang_2026, kim_moon_yun_2025, dugan_2025, giorlandino_2026)
+_ON_POINTS = (vardi_2022, yang_2026, kim_moon_yun_2025)
 BOUNDS: tuple[Bound, ...] = tuple(
     bound
-    for module in (*_ON_TRANSFORMERS, *_ON_FACTS, *_ON_POINTS, counting, vc, allen_zhu_li_2024, morris_2025)
+    for module in (*_ON_TRANSFORMERS, *_ON_POINTS, facts, counting, vc, trained_capacity)
     for bound in module.BOUNDS
 )
-"""All bounds: on Transformers by year, on facts, on points, by counting, by VC dimension, and measured ones."""
-STATEMENTS: tuple[Statement, ...] = tuple(
-    statement
-    for module in (egosi_2025, meyer_2025, park_2026, ravfogel_2026, xu_2026)
-    for statement in module.STATEMENTS
-)
-"""Statements of papers about widths, dimensions or prompts, or without a number."""
+"""All bounds: on Transformers by year, on points, on facts, by counting, by VC dimension, and measured ones."""
 
 
 def bounds_for(setting: Setting) -> tuple[Bound, ...]:

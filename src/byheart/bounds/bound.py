@@ -91,71 +91,84 @@ class BoundAnswer:
     reason: str = ""
 
 
-@dataclass(frozen=True, eq=False)  # a bound is equal to itself only: functions have no other equality
-class Bound:
-    """One side of one theorem.
+@dataclass(frozen=True, eq=False, kw_only=True)  # equal to itself only: functions have no other equality
+class PaperResult:
+    """One result of a paper, in our letters.
 
     The names of the formula's arguments are the fields of :class:`~byheart.sizes.Size` and :class:`Letters` that it
     needs; an argument with a default is a choice that the theorem leaves open. The formula raises
     :class:`~byheart.errors.BadInput` for sizes outside those hypotheses on which the number depends.
-    :meth:`verdicts` decides hypotheses from the sizes; it does not see the data (ranks, separation, distinctness).
+    """
 
-    =============  =================================================================================================
-    field          meaning
-    =============  =================================================================================================
-    name           identifier
-    paper          authors and year, or the argument's name
-    source         title, venue and, if known, number of the theorem
-    setting        kind of task that is memorized
-    model          description of the networks that the bound is about
-    side           "upper": parameters that suffice; "lower": parameters that are needed
-    kind           see the head of this module
-    expression     the formula for people, in our letters
-    hypotheses     assumptions of the theorem
-    formula        the same formula for programs
-    paper_letters  the paper's letters in ours, where they differ or need an explanation
-    told_by_sizes  conditions on sizes and letters that decide some of the hypotheses
-    =============  =================================================================================================
+    name: str
+    """Identifier, such as "kim-2023-seq-to-seq"."""
+    paper: str
+    """Authors and year, or the argument's name."""
+    source: str
+    """Title, venue and, if known, number of the theorem."""
+    setting: Setting
+    """Kind of task that is memorized."""
+    model: str
+    """Description of the networks that the result is about."""
+    kind: Kind
+    """Degree of trust: see the head of this module."""
+    hypotheses: tuple[str, ...]
+    """Assumptions of the theorem."""
+    formula: Callable[..., float] | None = None
+
+    def answer(self, size: Size, letters: Letters = NO_LETTERS) -> BoundAnswer:
+        """Return the number, or the reason why there is none: a missing letter, or sizes outside the hypotheses."""
+        if self.formula is None:
+            return BoundAnswer(None, "no number")
+        values = _values(size, letters)
+        missing = [name for name in _needs(self.formula) if name not in values]
+        if missing:
+            return BoundAnswer(None, f"needs: {', '.join(missing)}")
+        try:
+            return BoundAnswer(_call(self.formula, values))
+        except BadInput as error:
+            return BoundAnswer(None, f"outside: {error}")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Bound(PaperResult):
+    """One side of one theorem about the number of parameters.
+
+    For kind "order" the number is the expression inside O(·) or Ω(·) with constant 1. It gives a slope, never a count.
 
     >>> import math
     >>> cube = Bound(
     ...     name="cube", paper="Nobody 2000", source="An example", setting="points", model="none", side="upper",
     ...     kind="proved", expression="⌈d/δ⌉", hypotheses=("δ < 1", "no gravity"),
     ...     formula=lambda dim, separation: math.ceil(dim / separation),
-    ...     told_by_sizes={"δ < 1": lambda separation: separation < 1},
+    ...     conditions={"δ < 1": lambda separation: separation < 1},
     ... )
     >>> size = Size(examples=10, length=1, labels=2, vocab=10, dim=3)
     >>> cube.needs
     ('dim', 'separation')
     >>> cube.answer(size)
     BoundAnswer(parameters=None, reason='needs: separation')
-    >>> cube.parameters(size, Letters(separation=0.5))
+    >>> cube.answer(size, Letters(separation=0.5)).parameters
     6
     >>> cube.verdicts(size, Letters(separation=0.5))
     {'δ < 1': 'holds', 'no gravity': 'open'}
     """
 
-    name: str
-    paper: str
-    source: str
-    setting: Setting
-    model: str
     side: Side
-    kind: Kind
+    """Upper bounds: parameters that suffice. Lower bounds: parameters that are needed."""
     expression: str
-    hypotheses: tuple[str, ...]
+    """The formula for people."""
     formula: Callable[..., float]
     paper_letters: Mapping[str, str] = field(default_factory=dict)
-    told_by_sizes: Mapping[str, Condition] = field(default_factory=dict)
+    """The paper's letters in ours, where they differ or need an explanation."""
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    """Functions of sizes and letters that decide some of the hypotheses. They do not see the data (ranks, separation,
+    distinctness)."""
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the sizes and letters that the formula requires."""
         return _needs(self.formula)
-
-    def answer(self, size: Size, letters: Letters = NO_LETTERS) -> BoundAnswer:
-        """Return the number, or the reason why there is none: a missing letter, or sizes outside the hypotheses."""
-        return _answer(self.formula, size, letters)
 
     def verdicts(self, size: Size, letters: Letters = NO_LETTERS) -> dict[str, Verdict]:
         """Decide every hypothesis: it holds, it fails, or it is open, because sizes and letters do not decide it."""
@@ -167,19 +180,12 @@ class Bound:
             holds = _call(condition, values)
             return "open" if holds is None else "holds" if holds else "fails"
 
-        return {name: verdict(self.told_by_sizes.get(name)) for name in self.hypotheses}
-
-    def parameters(self, size: Size, letters: Letters = NO_LETTERS) -> float | None:
-        """Return the number of parameters, or ``None`` if there is none; :meth:`answer` gives the reason.
-
-        For kind "order" this is the expression inside O(·) or Ω(·) with constant 1. It gives a slope, never a count.
-        """
-        return self.answer(size, letters).parameters
+        return {name: verdict(self.conditions.get(name)) for name in self.hypotheses}
 
 
-@dataclass(frozen=True, eq=False)
-class Statement:
-    """A paper's result about something other than parameters, or without a number; ``kind`` is that of a bound.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Statement(PaperResult):
+    """A paper's result about something other than parameters, or without a number.
 
     >>> deep = Statement(
     ...     name="deep", paper="Nobody 2000", source="An example", setting="points", model="none", kind="order",
@@ -190,32 +196,9 @@ class Statement:
     10
     """
 
-    name: str
-    paper: str
-    source: str
-    setting: Setting
-    model: str
-    kind: Kind
     says: str
-    hypotheses: tuple[str, ...]
     counts: str = ""
     """Quantity that the formula gives, such as "width"; empty if there is no formula."""
-    formula: Callable[..., float] | None = None
-
-    def answer(self, size: Size, letters: Letters = NO_LETTERS) -> BoundAnswer:
-        """Return the number of ``counts`` (not of parameters), or the reason why there is none."""
-        return BoundAnswer(None, "no number") if self.formula is None else _answer(self.formula, size, letters)
-
-
-def _answer(formula: Callable[..., float], size: Size, letters: Letters) -> BoundAnswer:
-    values = _values(size, letters)
-    missing = [name for name in _needs(formula) if name not in values]
-    if missing:
-        return BoundAnswer(None, f"needs: {', '.join(missing)}")
-    try:
-        return BoundAnswer(_call(formula, values))
-    except BadInput as error:
-        return BoundAnswer(None, f"outside: {error}")
 
 
 def _values(size: Size, letters: Letters) -> dict[str, Any]:

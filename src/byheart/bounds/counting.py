@@ -81,7 +81,7 @@ BOUNDS = (
         expression="⌈N log₂ C / b⌉",
         hypotheses=(*HYPOTHESES, "the N inputs differ"),
         formula=needed,
-        told_by_sizes={"the N inputs differ": may_differ},
+        conditions={"the N inputs differ": may_differ},
     ),
     _bound(
         name="counting-seq-to-seq",
@@ -90,6 +90,6 @@ BOUNDS = (
         expression="⌈nN log₂ C / b⌉",
         hypotheses=(*HYPOTHESES, "the nN pairs of token and sequence differ"),
         formula=needed_seq_to_seq,
-        told_by_sizes={"the nN pairs of token and sequence differ": pairs_may_differ},
+        conditions={"the nN pairs of token and sequence differ": pairs_may_differ},
     ),
 )

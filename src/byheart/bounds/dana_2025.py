@@ -179,7 +179,7 @@ _HYPOTHESES = (
     "the contexts end in at least d different tokens",
     "the unembedding rows of the asked tokens span R^d",
 )
-_TOLD_BY_SIZES: dict[str, Condition] = {
+_CONDITIONS: dict[str, Condition] = {
     "1 ≤ d_h ≤ d and d ≥ 2": lambda model_dim=2, head_dim=1: 1 <= head_dim <= model_dim >= 2,
     "n ≥ 2": lambda length: length >= 2,
     "the N contexts differ": may_differ,
@@ -197,7 +197,7 @@ BOUNDS = (
         expression="d(n + 2ω + 4d_h⌈(N − d)/d_h⌉)",
         hypotheses=_HYPOTHESES,
         formula=sufficient,
-        told_by_sizes=_TOLD_BY_SIZES,
+        conditions=_CONDITIONS,
     ),
     _bound(
         name="dana-2025-rank-one",
@@ -208,7 +208,7 @@ BOUNDS = (
         expression="d(n + 2ω + 2(d_h + 1)⌈(N − d)/d_h⌉)",
         hypotheses=_HYPOTHESES,
         formula=sufficient_rank_one,
-        told_by_sizes=_TOLD_BY_SIZES,
+        conditions=_CONDITIONS,
     ),
     _bound(
         name="dana-2025-bottleneck",

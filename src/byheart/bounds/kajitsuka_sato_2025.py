@@ -71,7 +71,7 @@ BOUNDS = (
         expression="Õ(√N)",
         hypotheses=(SEPARATED, DISTINCT, BITS),
         formula=next_token,
-        told_by_sizes={DISTINCT: may_differ},
+        conditions={DISTINCT: may_differ},
     ),
     _bound(
         name="kajitsuka-sato-2025-next-token-lower",

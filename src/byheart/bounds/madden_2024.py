@@ -65,7 +65,7 @@ BOUNDS = (
             "real parameters",
         ),
         formula=sufficient,
-        told_by_sizes={"the N contexts differ": may_differ},
+        conditions={"the N contexts differ": may_differ},
     ),
     _bound(
         name="madden-2024-distribution-lower",

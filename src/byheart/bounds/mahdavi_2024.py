@@ -40,15 +40,15 @@ def feature_rank(heads: int, context: int) -> int:
     return heads * (context - 1) + 1
 
 
-def heads_needed(examples: int, context: int, head_dim: int, kruskal: int | None = None) -> int:
-    """Return ⌈(N − 1)/(r − 1)⌉, the fewest heads for which the theorem promises N examples; r as in :func:`capacity`.
+def heads_needed(examples: int, context: int, head_dim: int) -> int:
+    """Return ⌈(N − 1)/(r − 1)⌉, the fewest heads for which the theorem promises N examples; r = min(n, d_h).
 
     >>> heads_needed(examples=301, context=32, head_dim=16), heads_needed(examples=302, context=32, head_dim=16)
     (20, 21)
     """
     if examples == 1:
         return 1
-    rank = min(context, head_dim, kruskal or context)
+    rank = min(context, head_dim)
     if rank < 2:
         raise BadInput(f"min(n, d_h) is {rank}; expected at least 2: with 1 the theorem promises one example only")
     return -(-(examples - 1) // (rank - 1))
@@ -87,6 +87,6 @@ BOUNDS = (
             "e⁽ᵗ⁾": "the query token, beside the sequence",
         },
         formula=sufficient,
-        told_by_sizes={"n < d": lambda length, dim: length < dim},
+        conditions={"n < d": lambda length, dim: length < dim},
     ),
 )

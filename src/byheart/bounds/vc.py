@@ -98,30 +98,8 @@ class WeightLayers:
 
 
 def needed(examples: int, labels: int) -> int:
-    """Return the smallest W with N log₂C ≤ 1 + W(⌊W/2⌋ + log₂(2eNC)): fewer parameters are never enough.
-
-    >>> needed(examples=10_000, labels=2), needed(examples=1_000_000, labels=2)
-    (126, 1392)
-    """
+    """Return the smallest W that (any) allows for N questions: fewer parameters are never enough."""
     return fewest(examples, labels)
-
-
-def needed_at_depth(examples: int, labels: int, depth: int) -> int:
-    """Return the parameters needed by networks of at most ``depth`` weight layers; never less than :func:`needed`.
-
-    >>> needed_at_depth(examples=10_000, labels=2, depth=3), needed_at_depth(examples=10_000, labels=2, depth=300)
-    (258, 126)
-    """
-    return fewest(examples, labels, depth=depth)
-
-
-def needed_seq_to_seq(examples: int, length: int, labels: int) -> int:
-    """Return the parameters needed if every token has a label.
-
-    >>> needed_seq_to_seq(examples=1000, length=10, labels=2)
-    126
-    """
-    return fewest(examples * length, labels)
 
 
 def fewest(questions: int, labels: int, *, depth: int | None = None, tokens: int = 0) -> int:
@@ -129,8 +107,10 @@ def fewest(questions: int, labels: int, *, depth: int | None = None, tokens: int
 
     ``tokens`` is K, if units stand in front of an attention layer and no table ensures that K ≤ W.
 
-    >>> fewest(10_000, 2), fewest(10_000, 2, tokens=125), fewest(10_000, 2, tokens=100_000)
-    (126, 126, 111)
+    >>> fewest(10_000, 2), fewest(1_000_000, 2), fewest(10_000, 2, depth=3), fewest(10_000, 2, depth=300)
+    (126, 1392, 258, 126)
+    >>> fewest(10_000, 2, tokens=125), fewest(10_000, 2, tokens=100_000)
+    (126, 111)
     """
     bits = bits_needed(questions, labels)
     shallow = 0 if depth is None else _smallest(bits, partial(_allowed_at_depth, max(questions, tokens), labels, depth))
@@ -177,11 +157,10 @@ def capacity(stages: Sequence[WeightLayers], labels: int) -> int:
     """
     if labels < 2:
         raise BadInput(f"labels is {labels}; expected at least 2: with one there is nothing to memorize")
-    cuts = [list(_segments(stages, labels, units)) for units in _UNITS]
+    cuts = cuts_of(stages, labels)
 
     def reached(questions: int) -> bool:
-        patterns = min(_pattern_bits(segments, questions) for segments in cuts)
-        return bits_needed(questions, labels) <= patterns * RAISED
+        return bits_needed(questions, labels) <= pattern_bits(cuts, questions) * RAISED
 
     high = 1
     while reached(high):
@@ -193,15 +172,6 @@ def capacity(stages: Sequence[WeightLayers], labels: int) -> int:
     return low
 
 
-def pattern_bits(stages: Sequence[WeightLayers], labels: int, questions: int) -> float:
-    """Return log₂ of a bound on the sign patterns of the whole network, including the decision among C labels.
-
-    >>> round(pattern_bits([WeightLayers((WeightLayer(2, units=1), WeightLayer(2)))], labels=2, questions=5))
-    10
-    """
-    return min(_pattern_bits(list(_segments(stages, labels, units)), questions) for units in _UNITS)
-
-
 @dataclass(frozen=True)
 class _Segment:
     """The end of a segment: the stage whose inputs it sees, log₂S, and the weight layers and parameters so far."""
@@ -210,6 +180,11 @@ class _Segment:
     log2_polynomials: float
     degree: int
     variables: int
+
+
+def cuts_of(stages: Sequence[WeightLayers], labels: int) -> list[list[_Segment]]:
+    """Cut the network, with the decision among C labels at its end, into segments in several ways."""
+    return [list(_segments(stages, labels, units)) for units in _UNITS]
 
 
 def _segments(stages: Sequence[WeightLayers], labels: int, most_units: float) -> Iterator[_Segment]:
@@ -232,10 +207,18 @@ def _segments(stages: Sequence[WeightLayers], labels: int, most_units: float) ->
             yield segment
 
 
-def _pattern_bits(segments: Sequence[_Segment], questions: int) -> float:
-    return math.fsum(
-        _sign_bits(math.log2(segment.stage.inputs(questions)) + segment.log2_polynomials, segment)
-        for segment in segments
+def pattern_bits(cuts: Sequence[Sequence[_Segment]], questions: int) -> float:
+    """Return log₂ of the smallest of the cuts' bounds on the sign patterns of the whole network.
+
+    >>> round(pattern_bits(cuts_of([WeightLayers((WeightLayer(2, units=1), WeightLayer(2)))], labels=2), questions=5))
+    10
+    """
+    return min(
+        math.fsum(
+            _sign_bits(math.log2(segment.stage.inputs(questions)) + segment.log2_polynomials, segment)
+            for segment in segments
+        )
+        for segments in cuts
     )
 
 
@@ -251,6 +234,7 @@ def _sign_bits(log2_polynomials: float, segment: _Segment) -> float:
 SOURCE = (
     "Warren 1968; Goldberg & Jerrum 1995; Bartlett, Harvey, Liaw & Mehrabian 2019, Theorem 7; constants derived here"
 )
+AVERAGING = "feed-forward network, uniform attention, feed-forward network; ReLU, one number rounded to the label"
 FIXED = "one shape for every labelling, fixed before the labels are known; real weights"
 UNITS = "every ReLU unit has a weight and a bias of its own, every layer a parameter"
 TOKENS = "tokens are ids with a table, or fewer different ones than W, or N ≤ ω (constant sequences)"
@@ -259,7 +243,7 @@ EVERY = "every labelling may be asked for"
 
 def _few_tokens(examples: int, labels: int, vocab: int, dim: int | None = None) -> bool | None:
     """Return True if tokens are ids (which have a table), few vectors, or at least N vectors; otherwise None."""
-    few = dim is None or vocab < needed(examples, labels) or vocab >= examples
+    few = dim is None or vocab < fewest(examples, labels) or vocab >= examples
     return True if few else None
 
 
@@ -269,23 +253,23 @@ BOUNDS = (
     _bound(
         name="vc-next-token",
         setting="next-token",
-        model="feed-forward network, uniform attention, feed-forward network; ReLU, one number rounded to the label",
+        model=AVERAGING,
         expression="W with N log₂C ≤ 1 + W(⌊W/2⌋ + log₂(2eNC))",
         hypotheses=(FIXED, UNITS, TOKENS, EVERY, "the N inputs differ"),
         formula=needed,
-        told_by_sizes={TOKENS: _few_tokens, "the N inputs differ": may_differ},
+        conditions={TOKENS: _few_tokens, "the N inputs differ": may_differ},
     ),
     _bound(
         name="vc-seq-to-seq",
         setting="seq-to-seq",
-        model="feed-forward network, uniform attention, feed-forward network; ReLU, one number rounded to the label",
+        model=AVERAGING,
         expression="W with nN log₂C ≤ 1 + W(⌊W/2⌋ + log₂(2enNC))",
         hypotheses=(
             *(FIXED, UNITS, "tokens are ids with a table, or fewer different ones than W", EVERY),
             "the nN pairs of token and sequence differ",
         ),
-        formula=needed_seq_to_seq,
-        told_by_sizes={"the nN pairs of token and sequence differ": pairs_may_differ},
+        formula=lambda examples, length, labels: fewest(examples * length, labels),
+        conditions={"the nN pairs of token and sequence differ": pairs_may_differ},
     ),
     _bound(
         name="vc-points",
@@ -294,7 +278,7 @@ BOUNDS = (
         expression="W with N log₂C ≤ 1 + W(⌊W/2⌋ + log₂(2eNC))",
         hypotheses=(FIXED, UNITS, EVERY, "the N inputs differ"),
         formula=needed,
-        told_by_sizes={"the N inputs differ": may_differ},
+        conditions={"the N inputs differ": may_differ},
     ),
     _bound(
         name="vc-points-depth",
@@ -302,7 +286,7 @@ BOUNDS = (
         model="any feed-forward ReLU network of at most L weight layers, one number rounded to the label",
         expression="also W with N log₂C ≤ L + W(log₂(2eNC/W) + (L − 1)log₂(eN/(L − 1)) + log₂L!)",
         hypotheses=(FIXED, UNITS, EVERY, "the N inputs differ"),
-        formula=needed_at_depth,
-        told_by_sizes={"the N inputs differ": may_differ},
+        formula=lambda examples, labels, depth: fewest(examples, labels, depth=depth),
+        conditions={"the N inputs differ": may_differ},
     ),
 )

@@ -55,7 +55,7 @@ _bound = partial(
     model="feed-forward ReLU network of width w and depth L",
     kind="order",
     paper_letters={"W": "w, width", "L": "depth", "δ": "separation/radius"},
-    told_by_sizes={"δ < r": lambda radius, separation: separation < radius},
+    conditions={"δ < r": lambda radius, separation: separation < radius},
 )
 
 BOUNDS = (

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from byheart.bounds import Kind, allen_zhu_li_2024, morris_2025
+from byheart.bounds import Kind
 from byheart.bounds.counting import bits_needed
+from byheart.bounds.trained_capacity import ALLEN_ZHU_LI_BITS, MORRIS_BITS
 from byheart.compiler.compile import check_ids
 from byheart.compiler.layouts import CompilerSettings
 from byheart.compiler.rectangular.recipe import ASKED, memory_for
@@ -72,8 +73,8 @@ class Rate:
 
 
 RATES = (
-    Rate("Morris et al. 2025", morris_2025.BITS_PER_PARAMETER, "random sequences, GPTs of 5·10⁵ to 1.5·10⁹ parameters"),
-    Rate("Allen-Zhu & Li 2024", allen_zhu_li_2024.BITS_PER_PARAMETER, "facts in sentences, each seen 1,000 times"),
+    Rate("Morris et al. 2025", MORRIS_BITS, "random sequences, GPTs of 5·10⁵ to 1.5·10⁹ parameters"),
+    Rate("Allen-Zhu & Li 2024", ALLEN_ZHU_LI_BITS, "facts in sentences, each seen 1,000 times"),
     Rate("our lab, largest", 3.77, "random labels, a GPT of 37,855 parameters, best of 6 runs: benchmarks/baseline.py"),
     Rate("our lab, ladder", 3.06, "random labels, GPTs of 79,743 parameters: byheart lab capacity", 2.98, 3.14),
 )

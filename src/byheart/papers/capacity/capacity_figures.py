@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import cycle
 
-from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
+from byheart.bounds.trained_capacity import MORRIS_BITS
 from byheart.errors import BadInput
 from byheart.exhibits import (
     MEASURED,
@@ -152,11 +152,11 @@ def _sizes_panel(best: Sequence[CapacityEstimate], marked: Sequence[tuple[Sequen
     for top, shade in zip(best, colours(len(best)), strict=True):
         style = {"markersize": 6, **(HOLLOW if top.edge else {})}
         marks.append(_held_curve([top.parameters], [top], shade, style))
-    marks.append(Rule(GUIDE, y=BITS_PER_PARAMETER))
+    marks.append(Rule(GUIDE, y=MORRIS_BITS))
     for networks, mark in marked:
         marks += _built_marks(networks, mark)
     bits = [point.bits_per_parameter if point.low is None else point.low for point in best]
-    bits += [BITS_PER_PARAMETER, *(each.bits_per_parameter for networks, _ in marked for each in networks)]
+    bits += [MORRIS_BITS, *(each.bits_per_parameter for networks, _ in marked for each in networks)]
     name = "bits held per parameter"
     holds = min(point.bits_per_parameter for point in best) > 0
     return Panel(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 
-from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
+from byheart.bounds.trained_capacity import MORRIS_BITS
 from byheart.exhibits import AvailableFigure, DataTable
 from byheart.lab.fits import compare
 from byheart.papers.capacity.beside import Beside
@@ -49,7 +49,7 @@ def _findings(_: str, rows: Rows) -> list[str]:
     if any(point.edge for point in best):
         full = ", ".join(f"{point.parameters:,}" for point in best if point.edge)
         findings.append(f"Of {full} parameters most was held where most was asked for: they may not be full.")
-    published = f"Published, for GPTs of 5·10⁵ to 1.5·10⁹ parameters: about {BITS_PER_PARAMETER} (Morris et al. 2025)."
+    published = f"Published, for GPTs of 5·10⁵ to 1.5·10⁹ parameters: about {MORRIS_BITS} (Morris et al. 2025)."
     return [*findings, published, *(_tuning_in_words(tuning) for tuning in tunings(rows))]
 
 
