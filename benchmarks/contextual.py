@@ -19,7 +19,7 @@ from tables import OUT, parser, table
 
 from byheart.constructions import build, kajitsuka_sato_2024, kim_2023
 from byheart.constructions.gadgets.confused import confused_by, random_heads
-from byheart.lab.quantiles import student_quantile
+from byheart.lab.fits import student_quantile
 from byheart.networks.exact import Integers, integers
 from byheart.tasks import SeqToSeq, random_seq_to_seq
 

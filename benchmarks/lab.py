@@ -17,9 +17,9 @@ from tables import OUT, table
 from torch import nn
 
 from byheart.lab import Member
+from byheart.lab.adam import learning_rates
 from byheart.lab.examples import shuffles
 from byheart.lab.member import Tensors
-from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 from byheart.papers.dana_2025.dana_experiments import DanaConfig, member_of
 

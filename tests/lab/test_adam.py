@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from byheart.lab.adam import adam_
-from byheart.lab.schedules import root_corrections, step_sizes
+from byheart.lab.adam import adam_, root_corrections, step_sizes
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
 

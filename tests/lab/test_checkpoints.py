@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 
 from byheart.errors import BadInput
 from byheart.files.tensors import read_metadata, read_tensors, write_tensors
-from byheart.lab import checkpoints, course, ensemble
+from byheart.lab import checkpoints, ensemble
 from byheart.lab.checkpoints import JobKeys, Keeping, Stopped, fingerprint, hash_of, kept, name_of, opened, session
-from byheart.lab.course import BegunStack
 from byheart.lab.ensemble import _begin, train
-from byheart.lab.ledger import Ledger
+from byheart.lab.ledger import BegunStack, Ledger, page_of, read_page
 from byheart.lab.member import Member, Training, TrainingOutcome
 from byheart.lab.models.dana import AttentionOnly
-from byheart.lab.pages import page_of, read_page
 
 NETWORK = AttentionOnly(vocab=5, model_dim=3, head_dim=3, heads=2)
 TRAINING = Training(
@@ -56,8 +54,8 @@ def members() -> list[Member]:
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few steps between looks, and few members in a stack."""
-    monkeypatch.setattr(course, "FIRST_LOOK", 25)
-    monkeypatch.setattr(course, "MAX_LOOK", 25)
+    monkeypatch.setattr(ensemble, "FIRST_LOOK", 25)
+    monkeypatch.setattr(ensemble, "MAX_LOOK", 25)
     monkeypatch.setattr(ensemble, "MEMBERS_AT_ONCE_ON_CPU", 2)
 
 
@@ -123,25 +121,25 @@ def test_on_a_gpu_it_comes_to_the_same_up_to_rounding(keeping: Keeping, graph: b
 def test_bits_do_not_depend_on_when_one_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shares of seven that are right, 1/7, 2/7, …, do not add up to the same in every order."""
     often = train(members(), dtype=torch.float64)
-    monkeypatch.setattr(course, "FIRST_LOOK", 512)
-    monkeypatch.setattr(course, "MAX_LOOK", 512)
+    monkeypatch.setattr(ensemble, "FIRST_LOOK", 512)
+    monkeypatch.setattr(ensemble, "MAX_LOOK", 512)
     assert bits(train(members(), dtype=torch.float64)) == bits(often)
 
 
 def test_a_look_takes_as_many_steps_as_its_time_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    start = course.Stack.start
+    start = ensemble.Stack.start
 
     def noted(self: Any, steps: int, **how: Any) -> int:
         taken.append(steps)
         return start(self, steps, **how)
 
-    monkeypatch.setattr(course.Stack, "start", noted)
-    monkeypatch.setattr(course, "SECONDS_PER_LOOK", 1e9)
+    monkeypatch.setattr(ensemble.Stack, "start", noted)
+    monkeypatch.setattr(ensemble, "SECONDS_PER_LOOK", 1e9)
     train([member(0, steps=60, last_batches=0)])
     assert taken == [16, 32, 12], "little time: twice as many"
     taken.clear()
-    monkeypatch.setattr(course, "SECONDS_PER_LOOK", 0.0)
+    monkeypatch.setattr(ensemble, "SECONDS_PER_LOOK", 0.0)
     train([member(0, steps=20, last_batches=0)])
     assert taken == [16, 4], "or half as many, 8, as far as there are"
 
@@ -242,7 +240,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeping]:
 def content(place: Keeping) -> bytes:
     """A checkpoint of four models in two stacks: the first is over, the second has begun."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(course, "FIRST_LOOK", 10)
+        patch.setattr(ensemble, "FIRST_LOOK", 10)
         patch.setattr(ensemble, "MEMBERS_AT_ONCE_ON_CPU", 2)
         for _ in range(9):
             with kept(place, JOB), pytest.raises(Stopped):

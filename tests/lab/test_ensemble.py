@@ -8,9 +8,9 @@ import torch
 from byheart.errors import BadInput
 from byheart.lab import ensemble
 from byheart.lab import stack as stacks
+from byheart.lab.adam import learning_rates
 from byheart.lab.ensemble import Member, Training, train
 from byheart.lab.models.dana import AttentionOnly
-from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 
 CPU = torch.device("cpu")

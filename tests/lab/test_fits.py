@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.fits import FAMILIES, Family, compare, fit
-from byheart.lab.quantiles import student_quantile
+from byheart.lab.fits import FAMILIES, Family, compare, fit, student_quantile
 
 X = np.repeat(np.arange(1.0, 9.0), 3)
 PLANTED: dict[Family, tuple[float, ...]] = {

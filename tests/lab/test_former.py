@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from byheart.lab import Run
-from byheart.lab.experiment import key
-from byheart.lab.former import formerly, renamed
+from byheart.lab.experiment import formerly, key, renamed
 from byheart.papers.experiments import EXPERIMENTS
 
 FORMER = Path(__file__).parent / "former"

@@ -15,11 +15,11 @@ import pytest
 
 from byheart.executors import Local
 from byheart.files.tensors import read_metadata, write_tensors
-from byheart.lab import checkpoints, course
+from byheart.lab import checkpoints, ensemble
 from byheart.lab.checkpoints import Book, files_in, job_of
 from byheart.lab.jobs import Part, Progress, execute
+from byheart.lab.ledger import StoredPage
 from byheart.lab.merging import merge
-from byheart.lab.pages import StoredPage
 from byheart.lab.rows import read_rows
 from byheart.lab.runs import Run
 from byheart.lab.sources import Source, load
@@ -88,7 +88,7 @@ def results(folder: Path) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """After 16 steps, and after 32 more, however long they take."""
-    monkeypatch.setattr(course, "SECONDS_PER_LOOK", 1e9)
+    monkeypatch.setattr(ensemble, "SECONDS_PER_LOOK", 1e9)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from byheart.lab.models.dana import AttentionOnly
 from byheart.lab.models.gpt import SmallGPT
 from byheart.lab.models.madden import MaddenDecoder
 from byheart.lab.models.mahdavi import QueryAttention
-from byheart.lab.networks import as_network
+from byheart.lab.saving import as_network
 from byheart.networks.trained.evaluate import evaluate
 
 DANA = [

@@ -6,7 +6,7 @@ from statistics import NormalDist
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.quantiles import mean_interval, student_quantile
+from byheart.lab.fits import mean_interval, student_quantile
 
 
 @pytest.mark.parametrize(

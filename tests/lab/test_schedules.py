@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from byheart.lab.adam import learning_rates
 from byheart.lab.member import Training
-from byheart.lab.schedules import learning_rates
 
 
 def test_warm_up_and_cosine():

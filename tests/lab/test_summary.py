@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.rows import ResultRow
-from byheart.lab.summary import axes, compare, constants, difference, points
+from byheart.lab.rows import ResultRow, axes, compare, constants, difference, points
 
 
 def row(accuracy: Any, status: Any = "done", **config: Any) -> ResultRow:

@@ -7,9 +7,9 @@ import torch
 from torch.nn import functional
 
 from byheart.errors import BadInput
+from byheart.lab.adam import learning_rates
 from byheart.lab.examples import shuffles
 from byheart.lab.experiment import Experiment, key
-from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 from byheart.papers.dana_2025.dana_experiments import NAMES, DanaConfig, configs_of, experiment, groups, member_of
 from byheart.papers.dana_2025.gaps import gaps

@@ -22,8 +22,8 @@ from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 
 if TYPE_CHECKING:  # torch is slow to import
+    from byheart.lab.rows import Difference, SummaryPoint
     from byheart.lab.runs import Run
-    from byheart.lab.summary import Difference, SummaryPoint
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ShowResult(Result):
 
     def rows(self) -> Iterator[Block]:
         """Yield a table of all points, the settings that do not vary, and the failures."""
-        from byheart.lab.summary import constants
+        from byheart.lab.rows import constants
 
         run, values = self.run, state(self.run)
         title = f"{run.folder}: {run.name}, {values['scale']}, {values['state']}"
@@ -81,8 +81,8 @@ class ShowRun:
 
     def run(self) -> ShowResult:
         """Read and summarize the run."""
+        from byheart.lab.rows import points
         from byheart.lab.runs import OWN, Run
-        from byheart.lab.summary import points
 
         run = Run.open(self.folder)
         report_half_lines(self.folder)
@@ -164,8 +164,8 @@ class Compare:
 
     def run(self) -> CompareRunsResult | ShippedComparison:
         """Read the runs and match their points."""
+        from byheart.lab.rows import compare, difference
         from byheart.lab.runs import Run
-        from byheart.lab.summary import compare, difference
 
         self._check()
         if self.shipped:

@@ -12,9 +12,8 @@ from byheart.cli.result import Block, Table, dim, number
 from byheart.progress import Report
 
 if TYPE_CHECKING:  # torch is slow to import
-    from byheart.lab.rows import ResultRow
+    from byheart.lab.rows import MetricSummary, ResultRow
     from byheart.lab.runs import Run
-    from byheart.lab.summary import MetricSummary
 
 Scale = Literal["smoke", "short", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)

@@ -201,7 +201,7 @@ def _about(runs: "list[Run]") -> dict[str, Any]:
 def _tables(runs: "list[Run]") -> "list[DataTable]":
     """Return tables of constants, fitted laws, means over repetitions, and failures."""
     from byheart.exhibits import DataTable
-    from byheart.lab.summary import constants, points
+    from byheart.lab.rows import constants, points
     from byheart.papers.pages import tables_of
 
     rows = [row for run in runs for row in run.rows]

@@ -19,7 +19,7 @@
   runs.
 
 - *Networks*: :func:`byheart.lab.saving.kept` trains one config of an experiment and gives the network with its task, as
-  ``byheart lab save`` does; :func:`byheart.lab.networks.as_network` makes a network of any outcome's weights. Then they
+  ``byheart lab save`` does; :func:`byheart.lab.saving.as_network` makes a network of any outcome's weights. Then they
   are saved, shown and certified like networks that are built.
 
 Training and writing runs need numpy and torch only, so that they work where nothing else of Byheart's dependencies is

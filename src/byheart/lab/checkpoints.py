@@ -4,7 +4,7 @@ In a run's folder, ``checkpoints`` holds a file for every job under way. Each is
 removed when the job's rows are written:
 
     HASH-N.safetensors      the N-th ensemble that the job trains; HASH is that of the keys of its configs. The arrays
-                            are those of a page (:mod:`byheart.lab.pages`). The header is JSON under "byheart": the
+                            are those of a page (:mod:`byheart.lab.ledger`). The header is JSON under "byheart": the
                             job, hashes of its models and of the arrays, and the seconds that it has taken
     session                 a random word, a new one for each session that works on the run
 
@@ -42,9 +42,9 @@ from byheart.files.replacement import is_leftover
 from byheart.files.tensors import read_metadata, read_tensors, write_tensors
 from byheart.files.untrusted import parse_object, read_bytes
 from byheart.files.writing import check_unlinked, new_file
-from byheart.lab.former import KIND, kind_of
+from byheart.lab.experiment import KIND, kind_of
+from byheart.lab.ledger import StoredPage
 from byheart.lab.member import Member
-from byheart.lab.pages import StoredPage
 
 FORMAT = "byheart-checkpoint-1"
 CHECKPOINTS, SESSION = "checkpoints", "session"

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from byheart.errors import BadInput
-from byheart.lab.quantiles import LEVEL, check_level
+from byheart.lab.fits import LEVEL, check_level
 from byheart.tasks.arrays import Floats, check_count
 
 Ends = tuple[float | None, float | None]

@@ -2,18 +2,20 @@
 
 A config is a frozen dataclass of plain values (numbers, strings, booleans, None, tuples of them), which JSON can hold.
 Its key, a hash of class and values, names its results everywhere.
+
+A key is computed from the names that classes and settings had at first. So old runs, which are read under today's
+names, can be resumed, and shipped results can be reproduced: the seeds of Dana's models depend on their keys.
 """
 
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from reprlib import repr as shortened
 from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from byheart.errors import BadInput
-from byheart.lab.former import formerly, kind_of
 from byheart.lab.member import Member, TrainingOutcome
 from byheart.progress import Report
 from byheart.tasks import Task
@@ -22,6 +24,10 @@ Scale = Literal["smoke", "short", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 
 Row = dict[str, float | int | str | None]
+KIND = "KIND"
+"""Attribute of a renamed class: its name when keys and fingerprints were first computed."""
+_TODAY = {"dim": "model_dim", "mlp_dim": "hidden"}
+_FORMER = {today: former for former, today in _TODAY.items()}
 
 
 class Config(Protocol):
@@ -78,6 +84,18 @@ class Experiment:
             )
 
 
+def grouped(configs: Sequence[Any], common: Callable[[Any], Hashable]) -> list[list[Any]]:
+    """Return groups of configs with equal values of ``common``, in the order of their first members.
+
+    >>> grouped([3, 5, 4, 7], lambda number: number % 2)
+    [[3, 5, 7], [4]]
+    """
+    groups: dict[Hashable, list[Any]] = {}
+    for config in configs:
+        groups.setdefault(common(config), []).append(config)
+    return list(groups.values())
+
+
 def is_plain(value: object) -> bool:
     """Return True if JSON, as Byheart reads it, preserves a value; tuples come back as lists.
 
@@ -105,6 +123,34 @@ def key(config: Config) -> str:
     """Return sixteen hexadecimal digits that depend only on the class and the values of a config."""
     text = json.dumps([kind_of(config), formerly(to_json(config))], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def kind_of(value: object) -> str:
+    """Return the name of a value's class, or its former name if the class states one as ``KIND``.
+
+    >>> kind_of(7)
+    'int'
+    """
+    return str(getattr(type(value), KIND, type(value).__name__))
+
+
+def renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings or metrics under today's names. The dimension of a task's vectors is still called ``dim``.
+
+    >>> renamed({"dim": 4, "heads": 2, "mlp_dim": None}), renamed({"dim": 4})
+    ({'model_dim': 4, 'heads': 2, 'hidden': None}, {'dim': 4})
+    """
+    return {_TODAY.get(name, name) if "mlp_dim" in values else name: value for name, value in values.items()}
+
+
+def formerly(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings under the names from which keys are computed.
+
+    >>> formerly({"model_dim": 4, "heads": 2, "hidden": None})
+    {'dim': 4, 'heads': 2, 'mlp_dim': None}
+    """
+    had = settings.keys() >= _FORMER.keys() and "dim" not in settings
+    return {_FORMER.get(name, name) if had else name: value for name, value in settings.items()}
 
 
 def checked_scale(scale: str) -> Scale:

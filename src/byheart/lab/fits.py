@@ -1,5 +1,7 @@
 """Scaling laws: fit curves to measurements, with intervals of their parameters, and compare families of curves.
 
+:func:`student_quantile` and :func:`mean_interval` serve all statistics of the lab and of the papers.
+
 Families, for measurements (x, y); repetitions at one x are separate points:
 
     linear a + b·x,   quadratic … + c·x²,   cubic … + d·x³,   power a·x^b,   power+offset a·x^b + c.
@@ -22,6 +24,7 @@ A fit that failed has a status and a reason but no numbers, so that nothing can 
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -30,9 +33,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.lab.quantiles import LEVEL, student_quantile
 from byheart.tasks.arrays import Floats, as_floats
 
+LEVEL = 0.95
+"""Default confidence level of all intervals."""
 Family = Literal["linear", "quadratic", "cubic", "power", "power+offset"]
 FORMULAS: dict[Family, str] = {
     "linear": "a + b·x",
@@ -50,6 +54,41 @@ LEAST_EXPONENT = 0.01
 _GRID = 0.05
 _LARGEST_CONDITION = 1e10
 """Largest ratio of singular values, for columns of length one, at which points determine the parameters."""
+
+
+def student_quantile(level: float, degrees: int) -> float:
+    """Return the t such that a Student variable lies within ±t with probability ``level``.
+
+    >>> round(student_quantile(0.95, 4), 6), round(student_quantile(0.95, 1000), 4)
+    (2.776445, 1.9623)
+    """
+    from scipy.special import stdtrit
+
+    if degrees < 1:
+        raise BadInput(f"degrees of freedom are {degrees}; expected at least 1: more points than parameters")
+    return float(stdtrit(degrees, (1 + check_level(level)) / 2))
+
+
+def mean_interval(values: list[float], level: float = LEVEL) -> tuple[float, float | None, float | None]:
+    """Return the mean of independent repetitions and its Student interval, whose ends are None for a single value.
+
+    >>> [round(number, 4) for number in mean_interval([1.0, 2.0, 3.0])]
+    [2.0, -0.4841, 4.4841]
+    """
+    if not values:
+        raise BadInput("there are no repetitions; expected at least one")
+    mean = statistics.fmean(values)
+    if len(values) == 1:
+        return mean, None, None
+    half = student_quantile(level, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return mean, mean - half, mean + half
+
+
+def check_level(level: float) -> float:
+    """Return ``level``. Raise BadInput unless it is between 0 and 1."""
+    if not 0 < level < 1:
+        raise BadInput(f"level is {level}; expected between 0 and 1, like {LEVEL}")
+    return level
 
 
 class _NoFit(Exception):  # noqa: N818 (an outcome, which this module catches)

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byheart.lab.fits import Estimate, fit
-from byheart.lab.quantiles import LEVEL, check_level, student_quantile
+from byheart.lab.fits import LEVEL, Estimate, check_level, fit, student_quantile
 from byheart.tasks.arrays import Floats
 
 SATURATED = 0.9

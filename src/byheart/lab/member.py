@@ -21,6 +21,8 @@ Loss = Literal["cross-entropy", "summed-cross-entropy", "mean-square"]
 SCHEDULES = ("linear-by-epoch", "warm-up-cosine", "constant")
 LOSSES = ("cross-entropy", "summed-cross-entropy", "mean-square")
 ANSWERS = "answers"
+EPSILON = 1e-8
+"""The number that Adam adds to the root of the second moment."""
 
 
 class MemberArchitecture(Protocol):

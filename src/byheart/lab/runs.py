@@ -41,8 +41,7 @@ from byheart.files.writing import (
     repair_last_line,
     write_text,
 )
-from byheart.lab.experiment import Experiment, key, to_json
-from byheart.lab.former import renamed
+from byheart.lab.experiment import Experiment, key, renamed, to_json
 from byheart.lab.rows import PlainConfig, ResultRow, is_row, lines_of, read_rows
 from byheart.versions import installed_version
 

@@ -15,9 +15,8 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab.experiment import Experiment
-from byheart.lab.rows import ResultRow
+from byheart.lab.rows import MetricSummary, ResultRow, axes, points
 from byheart.lab.sources import Source, load
-from byheart.lab.summary import MetricSummary, axes, points
 
 RATE, LAST_RATE = "learning_rate", "last_learning_rate"
 

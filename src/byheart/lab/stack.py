@@ -9,11 +9,12 @@ On CUDA every stack has its own stream, and :meth:`Stack.start` returns before i
 :func:`byheart.lab.ensemble.train` starts one after the other therefore run side by side.
 
 Members may have different numbers of examples (:mod:`byheart.lab.examples`). If a batch consists of all examples of
-each member, it is cut once, and members with the same examples share it. Nothing is drawn here: first weights come from
-the members' own generators (:mod:`byheart.lab.weights`), and orders of examples from :mod:`byheart.lab.examples`.
+each member, it is cut once, and members with the same examples share it. First weights come from the members' own
+generators, and orders of examples from :mod:`byheart.lab.examples`.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
@@ -21,13 +22,11 @@ import numpy as np
 import torch
 
 from byheart.errors import BadInput
-from byheart.lab.adam import adam_
+from byheart.lab.adam import adam_, learning_rates, root_corrections, step_sizes
 from byheart.lab.examples import StackedExamples, placed, shuffles
 from byheart.lab.fused import step_for
 from byheart.lab.losses import Counted, losses, rights
 from byheart.lab.member import ANSWERS, Member, MemberArchitecture, State, Tensors
-from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
-from byheart.lab.weights import first_weights, padded, shapes_of, trained_shapes, views
 
 PLACES_PER_BLOCK = 1 << 24
 """Largest number of rows of examples whose order is drawn ahead of the steps."""
@@ -37,6 +36,43 @@ ROWS_MEASURED_AT_ONCE = 1 << 10
 """Number of rows per member that are measured at once; a fused step measures four times as many."""
 WARM_UP_STEPS = 3
 """Number of steps before a graph is recorded, so that lazy initialization is not part of the graph."""
+
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def tensor_shapes(architecture: MemberArchitecture, without: Collection[str] = ()) -> Shapes:
+    """Return the shapes of an architecture's tensors, in the order in which a matrix of weights has them."""
+    tensors = architecture.init(torch.Generator()).items()
+    return {name: tuple(tensor.shape) for name, tensor in tensors if name not in without}
+
+
+def first_weights(member: Member) -> Tensors:
+    """Return a member's first weights, float64, drawn with its seed or replaced by ``initial``."""
+    first = member.architecture.init(torch.Generator().manual_seed(member.seed))
+    for name in member.frozen:
+        if name not in first:
+            raise BadInput(f"frozen has {name!r}; expected tensors of {', '.join(first)}")
+    for name, tensor in (member.initial or {}).items():
+        if name not in first or first[name].shape != tensor.shape:
+            shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in first.items())
+            raise BadInput(f"initial has {name!r} {list(tensor.shape)}; expected tensors of {shapes}")
+        first[name] = tensor.to("cpu", torch.float64)
+    return first
+
+
+def views(matrix: torch.Tensor, shapes: Mapping[str, tuple[int, ...]]) -> Tensors:
+    """Return views of the tensors [M, …] in a matrix [M, P].
+
+    >>> {name: view.shape for name, view in views(torch.zeros(2, 7), {"W": (2, 3), "b": (1,)}).items()}
+    {'W': torch.Size([2, 2, 3]), 'b': torch.Size([2, 1])}
+    """
+    tensors, start = {}, 0
+    for name, shape in shapes.items():
+        stop = start + math.prod(shape)
+        tensors[name] = matrix.detach()[:, start:stop].view(len(matrix), *shape)
+        start = stop
+    return tensors
 
 
 class Stack:
@@ -60,89 +96,83 @@ class Stack:
         self.step = self.begun = 0
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         with self._on_stream():
-            self._place()
+            firsts = [first_weights(member) for member in members]
+            self.small = [{name: tensor.shape for name, tensor in first.items()} for first in firsts]
+            stacked = {}
+            for name, shape in tensor_shapes(architecture).items():
+                padded = torch.zeros(len(members), *shape, dtype=torch.float64)
+                for corner, first in zip(padded, firsts, strict=True):
+                    corner[tuple(slice(size) for size in first[name].shape)] = first[name]
+                stacked[name] = padded.to(device, dtype)
+            frozen = members[0].frozen  # the same for all members, like batch, loss, betas and largest_norm
+            self.shapes = tensor_shapes(architecture, without=frozen)
+            if not self.shapes:
+                raise BadInput("all tensors are frozen; expected at least one to train")
+            self.flat = torch.cat([stacked[name].flatten(1) for name in self.shapes], dim=1)
+            self.frozen = {name: stacked[name] for name in frozen}
+            self.moments = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
+            self.rows = self.measured = StackedExamples([member.examples for member in members], device, dtype)
+            if any(member.measured_on is not None for member in members):
+                self.measured = StackedExamples([member.measured for member in members], device, dtype)
             self._set_up()
 
     def _on_stream(self) -> AbstractContextManager[object]:
         """Return a context in which operations run on the stack's own stream."""
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
-    def _place(self) -> None:
-        """Create the first weights, moments and examples."""
-        members, architecture, device, dtype = self.members, self.architecture, self.device, self.dtype
-        firsts = [first_weights(member) for member in members]
-        self.small = [{name: tensor.shape for name, tensor in first.items()} for first in firsts]
-        shapes = shapes_of(architecture)
-        stacked = {name: torch.stack([padded(first[name], shapes[name]) for first in firsts]) for name in shapes}
-        stacked = {name: tensor.to(device, dtype) for name, tensor in stacked.items()}
-        frozen = members[0].frozen  # the same for all members, like batch, loss, betas and largest_norm
-        self.shapes = trained_shapes(architecture, frozen)
-        if not self.shapes:
-            raise BadInput("all tensors are frozen; expected at least one to train")
-        self.flat = torch.cat([stacked[name].flatten(1) for name in self.shapes], dim=1)
-        self.frozen = {name: stacked[name] for name in frozen}
-        self.moments = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
-        self.rows = self.measured = StackedExamples([member.examples for member in members], device, dtype)
-        if any(member.measured_on is not None for member in members):
-            self.measured = StackedExamples([member.measured for member in members], device, dtype)
-
     def _set_up(self) -> None:
         """Derive everything that follows from the members and the matrices of their weights."""
-        self.constants = {name: self._constant(name) for name in self.members[0].constants}
+        members, device, dtype, training = self.members, self.device, self.dtype, self.training
+        self.constants = {name: self._constant(name) for name in members[0].constants}
         self.weights = {name: view.requires_grad_() for name, view in views(self.flat, self.shapes).items()}
         self.gradients = torch.empty_like(self.flat)
-        self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
-        data, batch = self.rows.tensors | self.constants, self.training.batch
-        counts = {member.count for member in self.members}
+        self.at = torch.zeros(1, dtype=torch.int64, device=device)
+        data, batch = self.rows.tensors | self.constants, training.batch
+        counts = {member.count for member in members}
         whole = counts == {batch} and len(data[ANSWERS]) == batch
-        self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments), whole_batches=whole)
+        self.fused = step_for(self.architecture, training, data, (self.flat, *self.moments), whole_batches=whole)
         self.works: dict[bool, Callable[[], object]] = {}
         self.orders: dict[int, tuple[range, torch.Tensor]] = {}
         # The order of examples does not matter in a sum over all of them.
         is_whole = counts == {batch} if self.fused is None else self.fused.whole_batches
         self.whole = self.rows.whole(batch) if is_whole and self.fused is None else None
-        self.counted = self._counted()
-        self.alike = {count: self._seeds_and_indices(count) for count in counts if not is_whole}
-        self._make_room(0 if is_whole else self.training.batch)
-
-    def _make_room(self, places: int) -> None:
-        """Allocate tensors for a block of steps: ``places`` rows per member, Adam's factors, losses, accuracies."""
-        M = len(self.members)
+        answers = None if self.whole is None else self.whole[ANSWERS]
+        has_counts = answers is not None and answers.is_floating_point() and answers.dim() == 3
+        is_sum = training.loss == "summed-cross-entropy"
+        self.counted = Counted(answers) if answers is not None and has_counts and is_sum else None
+        self.alike: dict[int, tuple[list[int], torch.Tensor]] = {}  # seeds and indices of members, by their examples
+        for count in counts if not is_whole else ():
+            indices = [i for i, member in enumerate(members) if member.count == count]
+            self.alike[count] = [members[i].seed for i in indices], torch.tensor(indices, device=device)
+        # A block of steps: rows of examples, Adam's factors, losses and accuracies.
+        M, places = len(members), 0 if is_whole else batch
         self.block = max(1, min(STEPS_PER_BLOCK, PLACES_PER_BLOCK // (M * max(1, places))))
-        self.places = torch.zeros(self.block, M, places, dtype=torch.int64, device=self.device)
-        self.sizes = torch.zeros(self.block, M, 1, dtype=self.dtype, device=self.device)
-        self.roots = torch.ones(self.block, 1, 1, dtype=self.dtype, device=self.device)
-        self.losses = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
-        self.rights = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
+        self.places = torch.zeros(self.block, M, places, dtype=torch.int64, device=device)
+        self.sizes = torch.zeros(self.block, M, 1, dtype=dtype, device=device)
+        self.roots = torch.ones(self.block, 1, 1, dtype=dtype, device=device)
+        self.losses = torch.zeros(self.block, M, dtype=dtype, device=device)
+        self.rights = torch.zeros(self.block, M, dtype=dtype, device=device)
 
-    def _seeds_and_indices(self, count: int) -> tuple[list[int], torch.Tensor]:
-        """Return seeds and indices of the members that have ``count`` examples."""
-        indices = [i for i, member in enumerate(self.members) if member.count == count]
-        return [self.members[i].seed for i in indices], torch.tensor(indices, device=self.device)
-
-    def _counted(self) -> Counted | None:
-        """Return the closed form of the loss, if it has one."""
-        if self.whole is None or self.training.loss != "summed-cross-entropy":
-            return None
-        answers = self.whole[ANSWERS]
-        return Counted(answers) if answers.is_floating_point() and answers.dim() == 3 else None
+    def _constant(self, name: str) -> torch.Tensor:
+        """Return a constant [M, …] of all members, or [1, …] if they share it."""
+        values = [member.constants[name] for member in self.members]
+        if all(value is values[0] for value in values):
+            values = values[:1]
+        return torch.stack([placed(value, self.device, self.dtype) for value in values])
 
     def keep(self, indices: Sequence[int]) -> None:
         """Keep only the members at these indices."""
         with self._on_stream():
-            self._keep(list(indices))
-
-    def _keep(self, indices: list[int]) -> None:
-        index = torch.tensor(indices, device=self.device)
-        self.members = [self.members[i] for i in indices]
-        self.small = [self.small[i] for i in indices]
-        self.flat = self.flat.index_select(0, index)
-        self.frozen = {name: tensor.index_select(0, index) for name, tensor in self.frozen.items()}
-        self.moments = self.moments[0].index_select(0, index), self.moments[1].index_select(0, index)
-        for rows in {id(rows): rows for rows in (self.rows, self.measured)}.values():
-            rows.keep(index)
-        self.works = {}  # graphs hold memory
-        self._set_up()
+            index = torch.tensor(indices, device=self.device)
+            self.members = [self.members[i] for i in indices]
+            self.small = [self.small[i] for i in indices]
+            self.flat = self.flat.index_select(0, index)
+            self.frozen = {name: tensor.index_select(0, index) for name, tensor in self.frozen.items()}
+            self.moments = self.moments[0].index_select(0, index), self.moments[1].index_select(0, index)
+            for rows in {id(rows): rows for rows in (self.rows, self.measured)}.values():
+                rows.keep(index)
+            self.works = {}  # graphs hold memory
+            self._set_up()
 
     def go_on(self, step: int, matrices: Sequence[torch.Tensor]) -> None:
         """Continue after ``step`` steps from weights and both moments, as :meth:`matrices` returned them.
@@ -207,36 +237,21 @@ class Stack:
         places = starts + torch.minimum(rows, counts - 1)
         pair = self.fused.measure(places, some) if self.fused is not None and self.measured is self.rows else None
         if pair is None:
-            pair = self._each(self.measured.cut(places), some)
+            batch, weights, constants = self.measured.cut(places), self.weights | self.frozen, self.constants
+            if len(some) < len(self.members):
+                weights = {name: tensor[some] for name, tensor in weights.items()}
+                constants = {name: tensor[some] if len(tensor) > 1 else tensor for name, tensor in constants.items()}
+            outputs, answers = self.architecture.outputs(weights, batch | constants), batch[ANSWERS]
+            pair = losses(outputs, answers, self.training.loss), rights(outputs, answers, self.training.loss)
         return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in pair])
-
-    def _each(self, batch: Tensors, some: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return losses and right answers of a batch [m, B, …] of some members."""
-        tensors = self._all_weights() | self.constants
-        if len(some) < len(self.members):
-            tensors = {name: tensor[some] if len(tensor) > 1 else tensor for name, tensor in tensors.items()}
-        weights = {name: tensor for name, tensor in tensors.items() if name not in self.constants}
-        constants = {name: tensors[name] for name in self.constants}
-        outputs = self.architecture.outputs(weights, batch | constants)
-        loss = self.training.loss
-        return losses(outputs, batch[ANSWERS], loss), rights(outputs, batch[ANSWERS], loss)
 
     def weights_of(self, index: int) -> Tensors:
         """Return the weights of one member on the CPU, in the shapes of its own architecture."""
         with self._on_stream():
             return {
                 name: tensor[index][tuple(slice(size) for size in self.small[index][name])].detach().cpu().clone()
-                for name, tensor in self._all_weights().items()
+                for name, tensor in (self.weights | self.frozen).items()
             }
-
-    def _all_weights(self) -> Tensors:
-        return self.weights | self.frozen
-
-    def _constant(self, name: str) -> torch.Tensor:
-        values = [member.constants[name] for member in self.members]
-        if all(value is values[0] for value in values):
-            values = values[:1]
-        return torch.stack([placed(value, self.device, self.dtype) for value in values])
 
     def _prepare(self, block: int) -> None:
         """Write the rows of examples and Adam's factors for the next steps."""
@@ -293,8 +308,13 @@ class Stack:
             self.at += 1
             return
         batch = self.rows.cut(self.places.index_select(0, self.at)[0]) if self.whole is None else self.whole
-        outputs = self.architecture.outputs(self._all_weights(), batch | self.constants)
-        mean, aim, by_outputs = self._aim(outputs, batch[ANSWERS])
+        outputs = self.architecture.outputs(self.weights | self.frozen, batch | self.constants)
+        if self.counted is not None:
+            (mean, by_outputs), aim = self.counted(outputs.detach()), outputs
+        else:
+            values = losses(outputs, batch[ANSWERS], self.training.loss)
+            mean, by_outputs = values.mean(dim=1), None
+            aim = (values if self.training.loss == "summed-cross-entropy" else mean).sum()
         weights = list(self.weights.values())
         gradients = torch.autograd.grad(aim, weights, grad_outputs=by_outputs, materialize_grads=True)
         with torch.no_grad():
@@ -309,14 +329,3 @@ class Stack:
                 right = rights(outputs, batch[ANSWERS], self.training.loss).mean(dim=1)
                 self.rights.index_copy_(0, self.at, right[None])
             self.at += 1
-
-    def _aim(
-        self, outputs: torch.Tensor, answers: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """Return mean losses [M], the tensor to differentiate, and the gradient by it (None: a scalar)."""
-        if self.counted is not None:
-            mean, by_outputs = self.counted(outputs.detach())
-            return mean, outputs, by_outputs
-        values = losses(outputs, answers, self.training.loss)
-        mean = values.mean(dim=1)
-        return mean, (values if self.training.loss == "summed-cross-entropy" else mean).sum(), None

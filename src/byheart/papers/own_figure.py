@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from byheart.exhibits import MEASURED, AvailableFigure, Axis, Figure, Panel, colours
-from byheart.lab.rows import is_number
-from byheart.lab.summary import SEED
+from byheart.lab.rows import SEED, is_number
 from byheart.papers.curves import Rows, runs_in_words, series
 
 NOT_MEASURED = ("key", "status", "seconds", "error")

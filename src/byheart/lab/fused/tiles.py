@@ -10,9 +10,9 @@ from collections import namedtuple
 import triton
 import triton.language as tl
 
-from byheart.lab import schedules
+from byheart.lab import member
 
-EPSILON = tl.constexpr(schedules.EPSILON)
+EPSILON = tl.constexpr(member.EPSILON)
 MIN_TILE_SIDE = 16
 """Smallest side of a tile, in elements."""
 

@@ -32,10 +32,10 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import Member, Training, TrainingOutcome, train
-from byheart.lab.experiment import Experiment, Prepared, Row, checked_scale
+from byheart.lab.experiment import Experiment, Prepared, Row, checked_scale, grouped
+from byheart.lab.fits import mean_interval
 from byheart.lab.member import ANSWERS
 from byheart.lab.models.gpt import SmallGPT, gpt_with
-from byheart.lab.quantiles import mean_interval
 from byheart.progress import Report
 from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.arrays import check_count
@@ -140,10 +140,7 @@ def varied(rungs: Sequence[Rung], rates: Sequence[float], times: Sequence[float]
 
 def groups(rungs: Sequence[Rung]) -> list[list[Rung]]:
     """Return networks of one size as one job: all demands, seeds, learning rates and steps are trained at once."""
-    jobs: dict[object, list[Rung]] = {}
-    for rung in rungs:
-        jobs.setdefault(replace(rung, demand=1.0, seed=0, learning_rate=1.0, steps=1), []).append(rung)
-    return list(jobs.values())
+    return grouped(rungs, lambda rung: replace(rung, demand=1.0, seed=0, learning_rate=1.0, steps=1))
 
 
 def work(rungs: Sequence[Rung], device: str, report: Report | None) -> list[Row]:

@@ -38,7 +38,7 @@ import torch
 from byheart.bounds.dana_2025 import capacity
 from byheart.errors import BadInput
 from byheart.lab.ensemble import Member, Training, TrainingOutcome, train
-from byheart.lab.experiment import Experiment, Prepared, Row, Scale, checked_scale, key
+from byheart.lab.experiment import Experiment, Prepared, Row, Scale, checked_scale, grouped, key
 from byheart.lab.member import ANSWERS, Tensors
 from byheart.lab.models.dana import TOKENS, AttentionOnly
 from byheart.progress import Report
@@ -165,10 +165,7 @@ def work(configs: Sequence[DanaConfig], device: str = "cpu", report: Report | No
 
 def groups(configs: Sequence[DanaConfig]) -> list[list[DanaConfig]]:
     """Return models that differ in heads, MLP width and seed only as one job: a GPU trains them as one."""
-    jobs: dict[object, list[DanaConfig]] = {}
-    for config in configs:
-        jobs.setdefault((config.architecture.family, config.batch, config.steps), []).append(config)
-    return list(jobs.values())
+    return grouped(configs, lambda config: (config.architecture.family, config.batch, config.steps))
 
 
 def _paper(name: str, text: bool) -> Iterator[DanaConfig]:

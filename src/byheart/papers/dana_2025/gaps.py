@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.lab.quantiles import LEVEL, student_quantile
+from byheart.lab.fits import LEVEL, student_quantile
 from byheart.lab.rows import is_number
 from byheart.papers.dana_2025.published import SETTINGS, Point, beside, settings_of
 

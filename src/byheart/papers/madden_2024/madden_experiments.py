@@ -28,7 +28,7 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
-from byheart.lab.experiment import Experiment, Prepared, Row, checked_scale
+from byheart.lab.experiment import Experiment, Prepared, Row, checked_scale, grouped
 from byheart.lab.member import ANSWERS, Member, Tensors, Training, TrainingOutcome
 from byheart.lab.models.madden import ATTENDED, FROZEN, MaddenDecoder
 from byheart.progress import Report
@@ -197,10 +197,7 @@ def work(
 
 def groups(configs: Sequence[MaddenConfig]) -> list[list[MaddenConfig]]:
     """Return the models of one number of stories in one setting as one job."""
-    jobs: dict[object, list[MaddenConfig]] = {}
-    for config in configs:
-        jobs.setdefault((config.stories, config.frozen), []).append(config)
-    return list(jobs.values())
+    return grouped(configs, lambda config: (config.stories, config.frozen))
 
 
 GRIDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {

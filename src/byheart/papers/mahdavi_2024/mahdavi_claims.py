@@ -32,9 +32,8 @@ from typing import Any
 
 from byheart.bounds import mahdavi_2024
 from byheart.errors import BadInput
-from byheart.lab.fits import Estimate
+from byheart.lab.fits import Estimate, mean_interval
 from byheart.lab.linear import SATURATED, FittedLine, Flattening, Points, flattening, line, unsaturated
-from byheart.lab.quantiles import mean_interval
 from byheart.lab.rows import is_number
 
 Rows = Sequence[Mapping[str, Any]]

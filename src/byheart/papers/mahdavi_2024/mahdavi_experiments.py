@@ -26,7 +26,7 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
-from byheart.lab.experiment import Experiment, Prepared, Row, checked_scale
+from byheart.lab.experiment import Experiment, Prepared, Row, checked_scale, grouped
 from byheart.lab.member import ANSWERS, Member, Tensors, Training, TrainingOutcome
 from byheart.lab.models.mahdavi import QueryAttention
 from byheart.progress import Report
@@ -137,10 +137,7 @@ def members(configs: Sequence[MahdaviConfig]) -> list[Member]:
 
 def groups(configs: Sequence[MahdaviConfig]) -> list[list[MahdaviConfig]]:
     """Return models with equal numbers of examples, so of steps, as one job: a GPU trains them side by side."""
-    jobs: dict[object, list[MahdaviConfig]] = {}
-    for config in configs:
-        jobs.setdefault(config.examples, []).append(config)
-    return list(jobs.values())
+    return grouped(configs, lambda config: config.examples)
 
 
 def work(configs: Sequence[MahdaviConfig], device: str = "cpu", report: Report | None = None) -> list[Row]:

@@ -6,9 +6,8 @@ from typing import Any
 
 from byheart.exhibits import AvailableFigure, DataTable, ResultsPage
 from byheart.lab.crossing import crossing, probes_of
-from byheart.lab.fits import compare
+from byheart.lab.fits import compare, mean_interval
 from byheart.lab.linear import SATURATED, unsaturated
-from byheart.lab.quantiles import mean_interval
 from byheart.lab.rows import is_number
 from byheart.papers import results
 from byheart.papers.curves import Rows, shared_value, values

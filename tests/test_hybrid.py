@@ -1,3 +1,7 @@
+"""examples/hybrid.py: networks that are trained around a construction, or from one on."""
+
+import importlib.util
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +13,17 @@ import byheart
 from byheart.constructions import dana_2025, mahdavi_2024
 from byheart.errors import BadInput
 from byheart.lab.ensemble import Training, train
-from byheart.lab.hybrid import ATTENTION, member_from
 from byheart.lab.sources import load
 from byheart.networks.softmax import evaluate
 from byheart.papers.experiments import source
 from byheart.tasks import random_distribution, random_next_token, random_queries
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "hybrid.py"
+_spec = importlib.util.spec_from_file_location("hybrid", EXAMPLE)
+hybrid = importlib.util.module_from_spec(_spec)
+sys.modules[_spec.name] = hybrid
+_spec.loader.exec_module(hybrid)
+ATTENTION, member_from = hybrid.ATTENTION, hybrid.member_from
 
 
 def queries(labels=4, shared=True, examples=13):
@@ -129,7 +139,7 @@ def test_what_does_not_fit_is_refused():
 
 def test_the_example_is_an_experiment_of_ones_own() -> None:
     """examples/hybrid.py, a few steps: a construction that is trained on knows nearly everything from the start."""
-    experiment = load(source(str(Path(__file__).parents[2] / "examples" / "hybrid.py"), "smoke"))
+    experiment = load(source(str(EXAMPLE), "smoke"))
     assert len(experiment.groups(experiment.configs)) == 6
     chosen = [
         replace(c, steps=2) for c in experiment.configs if c.examples == 75 and c.way == "generic" and c.seed == 0
