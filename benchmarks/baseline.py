@@ -23,7 +23,7 @@ from devices import usable
 
 from byheart.lab import Member, SmallGPT, Training, gpt_with, train
 from byheart.lab.stack import Stack
-from byheart.papers.capacity.ladder import even_batch, measures
+from byheart.papers.capacity import even_batch, measures
 from byheart.tasks import random_next_token
 
 TIMED_STEPS = 100

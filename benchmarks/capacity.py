@@ -19,7 +19,7 @@ from driving import parsed, parser, write
 from byheart.lab import Given, Local, Run, execute
 from byheart.lab.experiment import Experiment
 from byheart.lab.rows import is_number
-from byheart.papers.capacity.ladder import ladder
+from byheart.papers.capacity import ladder
 from byheart.papers.experiments import EXPERIMENTS
 from byheart.papers.results import LEFT_OUT
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from driving import parsed, parser, write
 
 from byheart.lab.experiment import to_json
-from byheart.papers.dana_2025.dana_experiments import NAMES
-from byheart.papers.dana_2025.gaps import gaps
+from byheart.papers.dana_2025 import NAMES
+from byheart.papers.dana_2025.dana_claims import gaps
 from byheart.papers.experiments import EXPERIMENTS
 
 Rows = list[dict[str, float | int | str | None]]

@@ -16,7 +16,7 @@ from tables import OUT, parser, table
 
 from byheart.bounds.dana_2025 import almost_lookup, capacity, coherence, entropy_matched
 from byheart.constructions import Built, build, dana_2025
-from byheart.papers.dana_2025.dana_experiments import configs_of, lower_bound
+from byheart.papers.dana_2025 import configs_of, lower_bound
 from byheart.tasks import NextToken, NextTokenDistribution
 
 SHAPES = ((16, 2, 4, 2), (36, 2, 6, 3), (36, 2, 6, 5), (30, 3, 5, 3), (30, 2, 8, 2))

@@ -4,7 +4,7 @@
 
 Networks of Dana, Pydi & Chevaleyre's experiments 1 and 2 with d = d_h = 10, one seed each, are trained as published and
 certified by `--count`; so is what `byheart build dana-2025 --hold` makes of the same task with the same sizes. `byheart
-lab plot --shipped dana-2025` draws the table again, without training (`byheart.papers.built`).
+lab plot --shipped dana-2025` draws the table again, without training (`byheart.papers.results`).
 """
 
 import argparse
@@ -21,8 +21,8 @@ from byheart.bounds.dana_2025 import capacity
 from byheart.certificates import certify
 from byheart.constructions import build, dana_2025
 from byheart.lab.saving import Kept, kept
-from byheart.papers.dana_2025.dana_figures import held_figure
-from byheart.papers.dana_2025.held import held_of
+from byheart.papers.dana_2025.dana_claims import held_of
+from byheart.papers.dana_2025.dana_page import held_figure
 from byheart.papers.experiments import EXPERIMENTS
 from byheart.report.drawing import draw
 from byheart.tasks import NextToken

@@ -21,7 +21,7 @@ from byheart.lab.adam import learning_rates
 from byheart.lab.examples import shuffles
 from byheart.lab.member import Tensors
 from byheart.lab.stack import Stack
-from byheart.papers.dana_2025.dana_experiments import DanaConfig, member_of
+from byheart.papers.dana_2025 import DanaConfig, member_of
 
 CONFIG = DanaConfig("1", vocab=50, model_dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
 COMPARED_STEPS, FEW_STEPS = 256, 8

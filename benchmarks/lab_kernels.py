@@ -22,9 +22,8 @@ from devices import usable
 from byheart.lab import fused
 from byheart.lab.member import Member
 from byheart.lab.stack import Stack
-from byheart.papers.capacity.ladder import PAPER, Rung, prepare
-from byheart.papers.madden_2024 import madden_experiments as madden_2024
-from byheart.papers.mahdavi_2024 import mahdavi_experiments as mahdavi_2024
+from byheart.papers import madden_2024, mahdavi_2024
+from byheart.papers.capacity import PAPER, Rung, prepare
 
 WARM_UP_STEPS = 5
 

@@ -30,7 +30,7 @@ from torch.nn import functional
 from byheart.lab.member import ANSWERS
 from byheart.lab.models.parts import sinusoids
 from byheart.lab.stack import Stack
-from byheart.papers.mahdavi_2024.mahdavi_experiments import HEADS, LENGTHS, MahdaviConfig, data, members
+from byheart.papers.mahdavi_2024 import HEADS, LENGTHS, MahdaviConfig, data, members
 
 WARM_UP_STEPS = 20
 TURN = 500

@@ -27,9 +27,8 @@ from driving import write
 
 from byheart.lab.experiment import SCALES, Experiment, key, to_json
 from byheart.lab.runs import ResultRow
-from byheart.papers.experiments import EXPERIMENTS
+from byheart.papers.experiments import COLUMNS, EXPERIMENTS, H200, TWO_CORES, model_steps
 from byheart.papers.results import LEFT_OUT
-from byheart.papers.timings import COLUMNS, H200, TWO_CORES, model_steps
 
 
 def shortened(config: Any, steps: int) -> Any:

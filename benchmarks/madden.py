@@ -15,7 +15,7 @@ from pathlib import Path
 from driving import parsed, parser, write
 
 from byheart.lab.experiment import to_json
-from byheart.papers.madden_2024.madden_experiments import GRIDS, MaddenConfig, data_of, experiment, work
+from byheart.papers.madden_2024 import GRIDS, MaddenConfig, data_of, experiment, work
 
 Rows = list[dict[str, float | int | str | bool | None]]
 SETTINGS = ("trained", "frozen")

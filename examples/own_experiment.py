@@ -18,7 +18,7 @@ from byheart.lab import train
 from byheart.lab.experiment import Row
 from byheart.lab.member import Tensors
 from byheart.lab.models.parts import looked_up
-from byheart.papers.dana_2025.dana_experiments import DanaConfig, member_of
+from byheart.papers.dana_2025 import DanaConfig, member_of
 from byheart.progress import Report
 
 

@@ -7,8 +7,9 @@ marks), *fitted* (thin lines), *measured* (full marks, with the number of runs i
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+T = TypeVar("T")
 Style: TypeAlias = Mapping[str, Any]
 Entry: TypeAlias = tuple[str, Style]
 """An entry of a legend: its text and the style of its mark."""
@@ -197,6 +198,11 @@ class ResultsPage:
 def line(points: Sequence[tuple[float, float]], style: Style) -> Curve:
     """Return a line through points; a single point becomes a dash, since its line would not be visible."""
     return Curve([x for x, _ in points], [y for _, y in points], {**style, **(DASH if len(points) == 1 else {})})
+
+
+def shaded(items: Sequence[T]) -> list[tuple[T, str]]:
+    """Return each item with its own colour of the ramp."""
+    return list(zip(items, colours(len(items)), strict=True))
 
 
 def colours(count: int) -> list[str]:

@@ -13,8 +13,7 @@ import pytest
 from byheart.cli.lab_list import TIMES
 from byheart.lab.rows import read_rows
 from byheart.papers import results
-from byheart.papers.experiments import EXPERIMENTS
-from byheart.papers.timings import timings
+from byheart.papers.experiments import EXPERIMENTS, timings
 
 Run = Callable[..., Any]
 
@@ -170,7 +169,7 @@ def test_half_a_line_is_left_out_and_said(here: Path, run: Run, command: tuple[s
 
 
 OWN = """
-    from byheart.papers.dana_2025.dana_experiments import DanaConfig
+    from byheart.papers.dana_2025 import DanaConfig
 
     sizes = dict(vocab=6, batch=8, batches=20, epochs=5, model_dim=4, head_dim=4)
     CONFIGS = [DanaConfig("own", heads=H, **sizes) for H in (1, 2)]

@@ -154,7 +154,7 @@ def test_jobs_are_cut_until_every_worker_has_one() -> None:
 
 
 def test_a_file_that_changes_its_mind_is_found_out(tmp_path: Path) -> None:
-    text = "import time\nfrom byheart.papers.dana_2025 import dana_experiments as dana\n"
+    text = "import time\nfrom byheart.papers import dana_2025 as dana\n"
     text += "make = dict(vocab=5, model_dim=2, head_dim=2, batch=4, batches=1, epochs=1)\n"
     text += "CONFIGS = [dana.DanaConfig('mine', heads=1, seed=time.perf_counter_ns(), **make)]\n"
     (tmp_path / "mine.py").write_text(text)

@@ -110,7 +110,7 @@ OWN = """
     import torch
 
     from byheart.lab import train
-    from byheart.papers.dana_2025 import dana_experiments as dana
+    from byheart.papers import dana_2025 as dana
     from byheart.lab.experiment import Experiment
     from byheart.lab.stack import Stack
 

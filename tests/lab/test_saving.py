@@ -13,9 +13,8 @@ from byheart.lab.experiment import Experiment
 from byheart.lab.saving import kept, the_one, to_ask_for
 from byheart.networks import load
 from byheart.networks.trained.evaluate import evaluate
-from byheart.papers.dana_2025 import dana_experiments as dana_2025
+from byheart.papers import dana_2025, madden_2024
 from byheart.papers.experiments import EXPERIMENTS, source
-from byheart.papers.madden_2024 import madden_experiments as madden_2024
 from byheart.tasks import NextToken, QueryLabels
 from byheart.tasks import load as load_task
 
@@ -103,7 +102,7 @@ def test_experiments_that_do_not_say_what_they_train_are_refused() -> None:
 
 def test_configs_of_ours_in_a_file_of_the_users_are_kept(tmp_path: Path) -> None:
     """What is beside their class says how: as for work and groups."""
-    lines = ["from byheart.papers.dana_2025.dana_experiments import DanaConfig"]
+    lines = ["from byheart.papers.dana_2025 import DanaConfig"]
     lines += ['CONFIGS = [DanaConfig("own", vocab=4, model_dim=2, head_dim=2, heads=1, batch=8, batches=2, epochs=1)]']
     (tmp_path / "mine.py").write_text("\n".join(lines))
     made = kept(source(str(tmp_path / "mine.py"), "smoke").load())

@@ -23,7 +23,7 @@ def own(tmp_path: Path, text: str, scale: str = "smoke") -> Experiment:
 
 def test_a_list_of_our_configs_is_an_experiment(tmp_path: Path) -> None:
     text = """
-        from byheart.papers.dana_2025 import dana_experiments as dana_2025
+        from byheart.papers import dana_2025
         sizes = dict(vocab=5, model_dim=2, head_dim=2, batch=8, batches=2, epochs=1)
         CONFIGS = [dana_2025.DanaConfig("own", heads=heads, **sizes) for heads in (1, 2)]
     """
@@ -75,7 +75,7 @@ def test_a_file_may_import_what_lies_beside_it_and_make_its_experiment_of_the_sc
             "own.py: work takes (configs, device); expected work(configs, device, report)",
         ),
         (
-            "from byheart.papers.dana_2025.dana_experiments import DanaConfig as C\nCONFIGS = [C(3)]",
+            "from byheart.papers.dana_2025 import DanaConfig as C\nCONFIGS = [C(3)]",
             "own.py:2: TypeError",
         ),
         (
@@ -92,7 +92,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path: Path, text: s
 
 def test_a_file_may_train_our_configs_in_its_own_way(tmp_path: Path) -> None:
     text = """
-        from byheart.papers.dana_2025 import dana_experiments as dana_2025
+        from byheart.papers import dana_2025
         sizes = dict(vocab=5, model_dim=2, head_dim=2, batch=8, batches=2, epochs=1)
         CONFIGS = [dana_2025.DanaConfig("own", heads=heads, seed=seed, **sizes) for heads in (1, 2) for seed in (0, 1)]
 

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.papers.built import built
-from byheart.papers.capacity import beside
+from byheart.papers.capacity import Rung, _member, beside, experiment
 from byheart.papers.capacity.beside import COMPILED, NETWORKS, Labels, build_beside, labels_of, shipped_beside
-from byheart.papers.capacity.ladder import Rung, _member, experiment
+from byheart.papers.results import built
 
 FEW = Labels(examples=12, length=3, vocab=5, labels=4)
 

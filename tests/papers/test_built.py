@@ -6,9 +6,8 @@ import pytest
 
 from byheart.bounds.dana_2025 import capacity, sufficient
 from byheart.errors import BadInput
-from byheart.papers.built import built
-from byheart.papers.dana_2025.dana_experiments import lower_bound
-from byheart.papers.results import table
+from byheart.papers.dana_2025 import lower_bound
+from byheart.papers.results import built, table
 
 
 def test_the_promise_is_kept_everywhere() -> None:

@@ -11,9 +11,8 @@ from byheart.lab.adam import learning_rates
 from byheart.lab.examples import shuffles
 from byheart.lab.experiment import Experiment, key
 from byheart.lab.stack import Stack
-from byheart.papers.dana_2025.dana_experiments import NAMES, DanaConfig, configs_of, experiment, groups, member_of
-from byheart.papers.dana_2025.gaps import gaps
-from byheart.papers.dana_2025.published import published
+from byheart.papers.dana_2025 import NAMES, DanaConfig, configs_of, experiment, groups, member_of
+from byheart.papers.dana_2025.dana_claims import gaps, published
 from byheart.papers.experiments import EXPERIMENTS
 from byheart.papers.results import table
 

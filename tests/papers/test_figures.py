@@ -10,19 +10,13 @@ import pytest
 from byheart.errors import BadInput
 from byheart.exhibits import RAMP, Axis, EndLabel, Figure, Panel, colours
 from byheart.papers.capacity.beside import Beside
-from byheart.papers.capacity.capacity_figures import capacity_figure, tuning_figure
+from byheart.papers.capacity.capacity_page import capacity_figure, tuning_figure
 from byheart.papers.curves import Series, runs_in_words, series
-from byheart.papers.dana_2025.dana_figures import (
-    dims_figure,
-    head_dims_figure,
-    heads_figure,
-    mlp_figure,
-    slopes_figure,
-)
-from byheart.papers.dana_2025.slopes import slopes_of
-from byheart.papers.madden_2024.madden_figures import loss_figure, settings_figure
-from byheart.papers.madden_2024.widths import widths
-from byheart.papers.mahdavi_2024.mahdavi_figures import saturation_figure, sweep_figure
+from byheart.papers.dana_2025 import dana_page
+from byheart.papers.dana_2025.dana_claims import slopes_of
+from byheart.papers.dana_2025.dana_page import mlp_figure, slopes_figure
+from byheart.papers.madden_2024.madden_page import loss_figure, settings_figure, widths
+from byheart.papers.mahdavi_2024.mahdavi_page import saturation_figure, sweep_figure
 from byheart.papers.pages import figures_of, tables_of
 from byheart.report.drawing import draw
 
@@ -49,6 +43,14 @@ def dana(model_dim: int = 10, heads: int = 20, head_dim: int | None = None, seed
     return row | more
 
 
+def heads_figure(rows: list[Row]) -> Figure:
+    return dana_page.sweep_figure(rows, "heads")
+
+
+def head_dims_figure(rows: list[Row]) -> Figure:
+    return dana_page.sweep_figure(rows, "head_dim")
+
+
 def mahdavi(answers: str = "labels", **more: Any) -> Row:
     row = {"answers": answers, "context": "fixed", "examples": 1000, "length": 32, "heads": 20, "head_dim": 64}
     return row | {"seed": 0, "best_accuracy": 0.5, "best_loss": 0.01} | more
@@ -73,7 +75,7 @@ def rung(parameters: int, demand: float, bits: float, seed: int = 0) -> Row:
 MADE: dict[str, Callable[[], Figure]] = {
     "heads": lambda: heads_figure([dana(heads=H) for H in (1, 6, 11)]),
     "head dims": lambda: head_dims_figure([dana(head_dim=d) for d in (1, 2, 3)]),
-    "dims": lambda: dims_figure([dana(d, head_dim=10) for d in (5, 6, 7)]),
+    "dims": lambda: dana_page.sweep_figure([dana(d, head_dim=10) for d in (5, 6, 7)], "model_dim"),
     "slopes": lambda: slopes_figure([dana(heads=H) for H in (1, 6, 11)]),
     "against MLP": lambda: mlp_figure([dana(), dana(heads=1), dana(heads=1, hidden=20)]),
     "accuracy": lambda: sweep_figure([mahdavi(heads=H) for H in (1, 5, 10)], "heads"),
@@ -203,7 +205,10 @@ def test_slopes_are_taken_below_saturation() -> None:
 def test_the_least_m_is_that_of_every_run_and_may_be_missing(tmp_path: Path) -> None:
     rows = [madden(4, 0.5), madden(8, 0.005), madden(8, 0.02), madden(16, 0.009), madden(4, 0.2, 200)]
     rows += [madden(16, None, 200)]
-    assert [(one.stories, one.least, one.told) for one in widths(rows)] == [(100, 16, "16"), (200, None, "> 16")]
+    assert [(one.stories, one.least, one.least_in_words) for one in widths(rows)] == [
+        (100, 16, "16"),
+        (200, None, "> 16"),
+    ]
     assert "more than 16" in text_of(loss_figure(rows), tmp_path)
 
 
@@ -330,12 +335,10 @@ def test_smallest_widths_and_ladders_are_tables_too() -> None:
 def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no rows"):
         heads_figure([])
-    with pytest.raises(BadInput, match="no last_accuracy"):
+    with pytest.raises(BadInput, match="no head_dim, last_accuracy"):
         heads_figure([{"model_dim": 1, "heads": 1, "accuracy": 1.0, "vocab": 5}])
     with pytest.raises(BadInput, match="vocab is"):
         heads_figure([dana(), dana(vocab=70)])
-    with pytest.raises(BadInput, match="along is 'depth'"):
-        sweep_figure([mahdavi()], "depth")
     with pytest.raises(BadInput, match=r"p\.txt"):
         draw(heads_figure([dana()]), tmp_path / "p.txt")
     with pytest.raises(BadInput, match="folder does not exist"):

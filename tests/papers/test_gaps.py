@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.papers.dana_2025.dana_claims import claims, record, shipped_tables
-from byheart.papers.dana_2025.gaps import Gap, Gaps, gaps
-from byheart.papers.dana_2025.published import published
+from byheart.papers.dana_2025.dana_claims import Gap, Gaps, claims, gaps, published, record, shipped_tables
 
 POINTS = published("dana-2025-1")
 
@@ -26,8 +24,10 @@ def test_a_gap_by_hand() -> None:
     assert found.deviation == pytest.approx(0.01 * math.sqrt(2))
     assert found.noise == pytest.approx(0.01 * math.sqrt(2) * math.sqrt(0.7))
     assert found.uniform == pytest.approx(found.here - 0.05)
-    assert found.within() is True, "12.7 deviations are within noise, of which two runs say little"
-    assert found.within(0.3) is False
+    assert found.within is True, "12.7 deviations are within noise, of which two runs say little"
+    far = POINTS[0]["last_accuracy"] + 0.1
+    (found,) = gaps("x", [run(POINTS[0], far + by) for by in (0.0, 0.001)]).points
+    assert found.within is False
 
 
 def test_all_gaps_of_an_experiment() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.papers.built import built
-from byheart.papers.dana_2025.dana_figures import held_figure
-from byheart.papers.dana_2025.held import MemorizedCount, held_of, quoted
+from byheart.papers.dana_2025.dana_claims import MemorizedCount, held_of, quoted
+from byheart.papers.dana_2025.dana_page import held_figure
 from byheart.papers.pages import results_page
+from byheart.papers.results import built
 from byheart.report.drawing import draw
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.lab.models.gpt import gpt_with
-from byheart.papers.capacity.ladder import Rung, experiment, groups, held, ladder, plateaus, tunings, work
+from byheart.papers.capacity import Rung, experiment, groups, held, ladder, plateaus, tunings, work
 from byheart.papers.results import table
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from byheart.errors import BadInput
-from byheart.papers.madden_2024.madden_experiments import (
+from byheart.papers.madden_2024 import (
     EXPERIMENTS,
     MaddenConfig,
     contexts,

@@ -4,7 +4,7 @@ import torch
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
 from byheart.lab.experiment import key
-from byheart.papers.mahdavi_2024.mahdavi_experiments import (
+from byheart.papers.mahdavi_2024 import (
     EXPERIMENTS,
     MahdaviConfig,
     data,

@@ -7,7 +7,7 @@ import pytest
 from byheart.papers.mahdavi_2024.mahdavi_claims import (
     NeededSize,
     examples_per_unit,
-    first_at,
+    first_saturated,
     needed,
     needed_line,
     same_step,
@@ -29,14 +29,14 @@ def rows(a_head: float = 500, sizes: tuple[int, ...] = (5000, 10_000, 15_000), *
 
 
 def test_what_is_read_off_a_curve_by_hand() -> None:
-    assert first_at([(1, 0.5), (5, 0.7), (9, 1.0)], least=0.85) == pytest.approx(7)
-    assert first_at([(9, 1.0), (1, 0.5), (5, 0.7)], least=0.85) == pytest.approx(7), "in any order"
-    assert first_at([(1, 0.5), (5, 0.9)], least=0.9) == 5
-    assert first_at([(1, 0.8), (2, 1.0), (3, 0.8), (4, 1.0)], least=0.9) == pytest.approx(1.5), "the first of several"
-    assert first_at([(1, 0.95), (2, 0.5), (3, 1.0)]) is None, "it begins above"
-    assert first_at([(1, 0.5), (2, 0.8)]) is None, "it never gets there"
-    assert first_at([(1, 0.5)]) is None
-    assert first_at([]) is None
+    assert first_saturated([(1, 0.5), (5, 0.8), (9, 1.0)]) == pytest.approx(7)
+    assert first_saturated([(9, 1.0), (1, 0.5), (5, 0.8)]) == pytest.approx(7), "in any order"
+    assert first_saturated([(1, 0.5), (5, 0.9)]) == 5
+    assert first_saturated([(1, 0.8), (2, 1.0), (3, 0.8), (4, 1.0)]) == pytest.approx(1.5), "the first of several"
+    assert first_saturated([(1, 0.95), (2, 0.5), (3, 1.0)]) is None, "it begins above"
+    assert first_saturated([(1, 0.5), (2, 0.8)]) is None, "it never gets there"
+    assert first_saturated([(1, 0.5)]) is None
+    assert first_saturated([]) is None
 
 
 def test_what_was_planted_is_found() -> None:
@@ -45,8 +45,8 @@ def test_what_was_planted_is_found() -> None:
     """
     found = needed(rows(), "heads")
     assert [each.examples for each in found] == [5000, 10_000, 15_000]
-    assert [each.found[0] for each in found] == pytest.approx([9, 18, 27])
-    assert found[0].found[1] == pytest.approx(9 / 0.99)
+    assert [each.crossings[0] for each in found] == pytest.approx([9, 18, 27])
+    assert found[0].crossings[1] == pytest.approx(9 / 0.99)
     through = needed_line(found)
     assert through is not None
     assert through.points == 6
@@ -58,7 +58,7 @@ def test_what_was_planted_is_found() -> None:
 
 def test_seeds_that_say_nothing_are_counted_and_their_numbers_of_examples_left_out() -> None:
     found = needed(rows(sizes=(5000, 10_000, 15_000, 33_000, 10**6)), "heads")
-    assert [(len(each.found), each.seeds) for each in found] == [(2, 2), (2, 2), (2, 2), (1, 2), (0, 2)]
+    assert [(len(each.crossings), each.seeds) for each in found] == [(2, 2), (2, 2), (2, 2), (1, 2), (0, 2)]
     assert found[3].mean is None
     assert found[4].mean is None
     through = needed_line(found)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byheart.papers.own_figure import own_figures
+from byheart.papers.pages import own_figures
 from byheart.report.drawing import draw
 
 Row = dict[str, Any]

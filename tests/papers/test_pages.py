@@ -8,11 +8,11 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.papers import results
+from byheart.papers.capacity import Rung
 from byheart.papers.capacity.beside import NETWORKS
-from byheart.papers.capacity.ladder import Rung
 from byheart.papers.experiments import EXPERIMENTS
-from byheart.papers.mahdavi_2024.mahdavi_experiments import EXPERIMENTS as MAHDAVI_2024
-from byheart.papers.mahdavi_2024.mahdavi_figures import GridPanel, grid_figure
+from byheart.papers.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
+from byheart.papers.mahdavi_2024.mahdavi_page import GridPanel, grid_figure
 from byheart.papers.pages import absent, findings_of, lead_of, names, results_page, tables_of
 from byheart.papers.results import Presence
 from byheart.report.drawing import draw

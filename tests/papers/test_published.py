@@ -3,13 +3,13 @@
 import pytest
 
 from byheart.errors import BadInput
-from byheart.papers.dana_2025.dana_experiments import NAMES, configs_of
-from byheart.papers.dana_2025.published import beside, names, published, settings_of
+from byheart.papers.dana_2025 import NAMES, configs_of
+from byheart.papers.dana_2025.dana_claims import published, published_beside, published_names, settings_of
 
 
 def test_all_points_of_the_paper_are_there() -> None:
-    assert names() == [f"dana-2025-{name}" for name in NAMES]
-    assert sum(len(published(name)) for name in names()) == 239
+    assert published_names() == [f"dana-2025-{name}" for name in NAMES]
+    assert sum(len(published(name)) for name in published_names()) == 239
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -31,11 +31,11 @@ def test_where_two_experiments_meet_they_agree_up_to_noise() -> None:
 
 def test_points_stand_beside_rows_of_the_same_network_only() -> None:
     row = {"experiment": "1", "vocab": 50, "model_dim": 10, "head_dim": 10, "heads": 21, "hidden": None, "layers": 1}
-    (point,) = beside([row, row])
+    (point,) = published_beside([row, row])
     assert point["last_accuracy"] == pytest.approx(0.8, abs=0.1)
-    assert beside([row | {"experiment": 1}]) == [point], "a table's cell may have been read as a number"
+    assert published_beside([row | {"experiment": 1}]) == [point], "a table's cell may have been read as a number"
     for change in ({"experiment": "3"}, {"vocab": 70}, {"heads": 20}, {"layers": 3}, {"hidden": 0}, {"head_dim": 9}):
-        assert beside([row | change]) == []
+        assert published_beside([row | change]) == []
 
 
 def test_what_is_given_out_is_not_the_table_itself() -> None:

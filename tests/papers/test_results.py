@@ -9,7 +9,7 @@ from byheart.lab.rows import ResultRow
 from byheart.lab.runs import Run
 from byheart.papers import results
 from byheart.papers.experiments import EXPERIMENTS
-from byheart.papers.madden_2024.madden_experiments import data_of
+from byheart.papers.madden_2024 import data_of
 from byheart.papers.results import Presence, names, presence, table
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from byheart.lab.experiment import SCALES
-from byheart.papers.experiments import EXPERIMENTS
-from byheart.papers.timings import H200, TWO_CORES, Seconds, Timing, model_steps, seconds, timings
+from byheart.papers.experiments import EXPERIMENTS, H200, TWO_CORES, Seconds, Timing, model_steps, seconds, timings
 
 
 def test_every_figure_has_its_command_and_is_of_something_that_there_is() -> None:
@@ -50,7 +49,7 @@ def test_estimates_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """10 model-steps took 5 s: half a second each, so that 3 models of 20 take 30 s; together, 100 took 10 s."""
     part = Timing("dana-2025-1", "paper", H200, 2, 10, 5.0, "")
     whole = Timing("dana-2025", "paper", H200, 9, 100, 10.0, "")
-    monkeypatch.setattr("byheart.papers.timings.timings", lambda: (whole, part))
+    monkeypatch.setattr("byheart.papers.experiments.timings", lambda: (whole, part))
     models = [Model(20)] * 3
     assert seconds("dana-2025-1", "paper", H200, models) == Seconds(30.0, estimated=True)
     assert seconds("dana-2025-1", "paper", H200, [Model(5)] * 2) == Seconds(5.0, estimated=False)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from byheart.papers.madden_2024.widths import growth, widths
+from byheart.papers.madden_2024.madden_page import growth, widths
 
 
 def row(hidden: int, excess: float | None, stories: int = 100) -> dict[str, float | int | None]:
@@ -14,16 +14,16 @@ def row(hidden: int, excess: float | None, stories: int = 100) -> dict[str, floa
 def test_the_crossing_is_on_the_line_in_logarithms() -> None:
     (found,) = widths([row(8, 0.08), row(16, 0.00125)])  # from 8 times 1 % to an eighth of it: halfway
     assert found.crossing == pytest.approx(math.sqrt(8 * 16))
-    (other,) = widths([row(8, 0.08), row(16, 0.00125)], within=0.08 / 64**0.25)
+    (other,) = widths([row(8, 0.01 * 4**0.25), row(16, 0.01 / 4**0.75)])
     assert other.crossing == pytest.approx(8 * 2**0.25), "a quarter of the way"
 
 
 def test_an_m_is_enough_if_every_run_is_and_a_run_without_a_number_is_not() -> None:
     (found,) = widths([row(4, 0.5), row(8, 0.004), row(8, 0.04), row(16, 0.004), row(32, None)])
-    assert (found.least, found.tried, found.told) == (16, 32, "16")
+    assert (found.least, found.tried, found.least_in_words) == (16, 32, "16")
     assert found.crossing == pytest.approx(8 * 2 ** (math.log(4) / math.log(10))), "from the worse run of m = 8"
     (none,) = widths([row(4, 0.5), row(8, None)])
-    assert (none.least, none.crossing, none.parameters, none.told) == (None, None, None, "> 8")
+    assert (none.least, none.crossing, none.parameters, none.least_in_words) == (None, None, None, "> 8")
     assert none.nearest == 0.5
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.exhibits import DataTable, Lead
-from byheart.papers.dana_2025.dana_figures import heads_figure
+from byheart.papers.dana_2025.dana_page import heads_figure
 from byheart.report.drawing import draw
 from byheart.report.page import (
     MOST_ROWS,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from byheart.papers.madden_2024.madden_experiments import STORY, contexts, stories
+from byheart.papers.madden_2024 import STORY, contexts, stories
 from byheart.tasks.corpus import split_words
 from byheart.tasks.shipped import docstrings, library_docstrings
 

@@ -15,8 +15,8 @@ from byheart.errors import BadInput
 if TYPE_CHECKING:  # torch is slow to import
     from byheart.lab.experiment import Experiment
     from byheart.lab.runs import Run
+    from byheart.papers.capacity import CapacityEstimate, Rung
     from byheart.papers.capacity.beside import Beside
-    from byheart.papers.capacity.ladder import CapacityEstimate, Rung
 
 CAPACITY = about(
     "Train a ladder of GPTs on random labels: how many bits per parameter they hold, with intervals over seeds.",
@@ -115,8 +115,8 @@ class LabCapacity:
     def run(self) -> CapacityResult:
         """Train the ladder, build networks for the same labels, and draw both."""
         from byheart.lab.runs import Run
+        from byheart.papers.capacity import plateaus
         from byheart.papers.capacity.beside import build_beside, labels_of
-        from byheart.papers.capacity.ladder import plateaus
         from byheart.report.style import check_picture
 
         if self.plot is not None:
@@ -130,7 +130,7 @@ class LabCapacity:
         with steps("building", quiet=self.json) as report:
             beside = [] if self.alone else build_beside(labels_of(run.table), report)
         if self.plot is not None and best:
-            from byheart.papers.capacity.capacity_figures import capacity_figure
+            from byheart.papers.capacity.capacity_page import capacity_figure
             from byheart.report.drawing import draw
 
             draw(capacity_figure(run.table, beside), self.plot)
@@ -141,7 +141,7 @@ class LabCapacity:
 
         All that the options leave open is as the scale has it, with the training of its largest size.
         """
-        from byheart.papers.capacity.ladder import experiment, ladder
+        from byheart.papers.capacity import experiment, ladder
 
         whole = experiment(self.scale)
         own = {name: getattr(self, name) for name in ("steps", "labels", "vocab", "length")}

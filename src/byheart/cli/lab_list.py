@@ -11,7 +11,7 @@ from byheart.cli.options import Json, Positional
 from byheart.cli.result import Block, Cell, Result, Table, dim, number
 
 if TYPE_CHECKING:  # torch is slow to import
-    from byheart.papers.timings import Timing
+    from byheart.papers.experiments import Timing
 
 TIMES: "dict[str, tuple[str, Scale]]" = {
     "h200_paper_seconds": ("H200", "paper"),
@@ -19,7 +19,7 @@ TIMES: "dict[str, tuple[str, Scale]]" = {
     "two_cores_short_seconds": ("2 cores", "short"),
     "two_cores_smoke_seconds": ("2 cores", "smoke"),
 }
-"""Columns of seconds: machine, as :mod:`byheart.papers.timings` calls it, and scale."""
+"""Columns of seconds: machine, as :mod:`byheart.papers.experiments` calls it, and scale."""
 COUNTS = ("done", "failed", "models")
 """Columns of numbers in the table of runs."""
 TITLE = "experiments: models at each scale, how much of the paper's comes with Byheart, seconds"
@@ -71,8 +71,7 @@ class LabList:
     def run(self) -> ListResult:
         """List experiments and runs."""
         from byheart.lab.runs import runs_in
-        from byheart.papers.experiments import EXPERIMENTS
-        from byheart.papers.timings import timings
+        from byheart.papers.experiments import EXPERIMENTS, timings
 
         together = [timing for timing in timings() if timing.experiment not in EXPERIMENTS]
         return ListResult(self, _experiments(), together, [state(run) for run in runs_in(self.folder)])
@@ -81,8 +80,7 @@ class LabList:
 def _experiments() -> list[dict[str, Any]]:
     """Return, for each experiment, models by scale, shipped models and seeds, and seconds, measured or estimated."""
     from byheart.papers import results
-    from byheart.papers.experiments import EXPERIMENTS
-    from byheart.papers.timings import seconds
+    from byheart.papers.experiments import EXPERIMENTS, seconds
 
     experiments: list[dict[str, Any]] = []
     for name, make in EXPERIMENTS.items():

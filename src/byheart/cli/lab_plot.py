@@ -178,8 +178,7 @@ def _beside(run: "Run", rows: Rows, report: "Report | None") -> "list[Beside]":
 
 
 def _figures(run: "Run", rows: Rows, beside: "list[Beside]") -> "list[AvailableFigure]":
-    from byheart.papers.own_figure import own_figures
-    from byheart.papers.pages import figures_of
+    from byheart.papers.pages import figures_of, own_figures
 
     settings = [*next(iter(run.configs.values()))]
     return figures_of(run.name, rows, beside) or own_figures(run.name, rows, settings)

@@ -14,8 +14,7 @@ from byheart.cli.result import Block, Cell, Result, Styled, Table, dim, number
 if TYPE_CHECKING:  # torch is slow to import
     from byheart import exhibits
     from byheart.lab.fits import Estimate
-    from byheart.papers.dana_2025.dana_claims import PublishedNumber, Slope
-    from byheart.papers.dana_2025.gaps import Gaps
+    from byheart.papers.dana_2025.dana_claims import Gaps, PublishedNumber, Slope
 
 NOISE = """gap: the mean of our runs minus the published mean; noise alone: the mean |gap| that there would be if the
 published runs scattered as ours do (run s.d.) around the same values; within noise: how many gaps that explains (95 %
@@ -75,12 +74,12 @@ def compare_shipped(paper: Paper | None) -> ShippedComparison:
 
 
 def _dana_json() -> dict[str, Any]:
-    from byheart.papers.dana_2025.dana_claims import gap_cells, point_cells, record, shipped_tables
+    from byheart.papers.dana_2025.dana_claims import record, shipped_tables
 
     gaps, slopes, claims = record(shipped_tables())
-    points = [{"experiment": each.name} | point_cells(point) for each in gaps[:-1] for point in each.points]
+    points = [{"experiment": each.name} | point.cells() for each in gaps[:-1] for point in each.points]
     lines = {"slopes": [slope.cells() for slope in slopes], "claims": [claim.cells() for claim in claims]}
-    return {"gaps": [gap_cells(each) for each in gaps], "points": points, **lines}
+    return {"gaps": [each.cells() for each in gaps], "points": points, **lines}
 
 
 def _dana_rows() -> Iterator[Block]:
@@ -156,9 +155,7 @@ def _column(name: str, value: Any) -> str:
 
 
 def _gap_cells(gaps: "Gaps") -> dict[str, Any]:
-    from byheart.papers.dana_2025.dana_claims import gap_cells
-
-    return gap_cells(gaps) | {"experiment": _short_name(gaps.name)}
+    return gaps.cells() | {"experiment": _short_name(gaps.name)}
 
 
 def _short_name(experiment: str) -> str:

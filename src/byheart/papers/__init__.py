@@ -21,7 +21,7 @@
 Running experiments needs numpy and torch only. Intervals and fitted laws need scipy.
 """
 
-from byheart.papers.capacity.ladder import CapacityEstimate, Rung, held, ladder, plateaus
+from byheart.papers.capacity import CapacityEstimate, Rung, held, ladder, plateaus
 from byheart.papers.experiments import EXPERIMENTS
 
 __all__ = ["EXPERIMENTS", "CapacityEstimate", "Rung", "held", "ladder", "plateaus"]

@@ -1,4 +1,4 @@
-"""Curves of a figure, from a table of results: repetitions become means with standard deviations.
+"""Tables of results, the curves in them, and numbers with their intervals.
 
 A table is a list of flat rows, config and metrics side by side. Rows that differ in nothing but the seed are
 repetitions: a point is their mean, and its error bar their standard deviation (none for a single run). Rows without a
@@ -8,13 +8,16 @@ number, as of runs that diverged, are left out.
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from byheart.errors import BadInput
-from byheart.exhibits import MEASURED, Curve, EndLabel, Style
+from byheart.exhibits import MEASURED, Curve, EndLabel, Style, shaded
+from byheart.lab.fits import Estimate, FamilyComparison
 from byheart.lab.rows import is_number
 
-Rows = Sequence[Mapping[str, Any]]
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+Cells: TypeAlias = dict[str, Any]
+"""A row of a table for people or programs."""
 SIZES = (
     *("model_dim", "head_dim", "heads", "vocab", "layers", "length", "examples", "labels", "demand", "learning_rate"),
     *("stories", "contexts", "parameters"),
@@ -47,10 +50,6 @@ class Series:
         shown = {**MEASURED, **(style or {}), "color": colour}
         return Curve(self.xs, self.means, shown, below=self.deviations, above=self.deviations)
 
-    def named(self, text: str, colour: str) -> EndLabel:
-        """Return the name of the curve for its right end."""
-        return EndLabel(text, self.means, colour)
-
 
 def check_numbers(rows: Rows) -> None:
     """Raise BadInput if a column that figures and tables compute with holds anything but numbers."""
@@ -61,6 +60,15 @@ def check_numbers(rows: Rows) -> None:
         for name in NUMBERS:
             if not isinstance(row.get(name), int | float | None):
                 raise BadInput(f"{name} is {row[name]!r} in a row of the table; expected a number")
+
+
+def check_columns(rows: Rows, *columns: str) -> None:
+    """Raise BadInput if the table is empty or lacks a column."""
+    if not rows:
+        raise BadInput("the table has no rows; expected at least one: are the run's configs done?")
+    missing = [column for column in columns if any(column not in row for row in rows)]
+    if missing:
+        raise BadInput(f"the table has no {', '.join(missing)}; expected the columns {', '.join(columns)}")
 
 
 def series(rows: Rows, by: str | None, x: str, y: str) -> list[Series]:
@@ -79,18 +87,27 @@ def series(rows: Rows, by: str | None, x: str, y: str) -> list[Series]:
 
 
 def _series(key: Any, points: dict[float, list[float]]) -> Series:
-    groups = [points[x] for x in sorted(points)]
-    deviations = [statistics.stdev(values) if len(values) > 1 else 0.0 for values in groups]
-    return Series(key, sorted(points), [statistics.fmean(v) for v in groups], deviations, [len(v) for v in groups])
+    runs = [points[x] for x in sorted(points)]
+    deviations = [statistics.stdev(values) if len(values) > 1 else 0.0 for values in runs]
+    return Series(key, sorted(points), [statistics.fmean(v) for v in runs], deviations, [len(v) for v in runs])
 
 
-def check_columns(rows: Rows, *columns: str) -> None:
-    """Raise BadInput if the table is empty or lacks a column."""
-    if not rows:
-        raise BadInput("the table has no rows; expected at least one: are the run's configs done?")
-    missing = [column for column in columns if any(column not in row for row in rows)]
-    if missing:
-        raise BadInput(f"the table has no {', '.join(missing)}; expected the columns {', '.join(columns)}")
+def end_labels(curves: Sequence[Series], name: str) -> list[EndLabel]:
+    """Return the names of the curves for their right ends; ``name`` is a format of the curve's key."""
+    return [EndLabel(name.format(curve.key), curve.means, shade) for curve, shade in shaded(curves)]
+
+
+def grouped_rows(rows: Rows, *columns: str) -> dict[Any, list[Mapping[str, Any]]]:
+    """Return the rows by their values of the columns, ascending; None, which a row may lack, comes first.
+
+    >>> grouped_rows([{"n": 2, "m": 1}, {"n": 1}], "n", "m")
+    {(1, None): [{'n': 1}], (2, 1): [{'n': 2, 'm': 1}]}
+    """
+    groups: dict[Any, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row.get(column) for column in columns), []).append(row)
+    order = sorted(groups, key=lambda key: [(value is not None, value) for value in key])
+    return {key: groups[key] for key in order}
 
 
 def values(rows: Rows, column: str) -> list[Any]:
@@ -106,16 +123,59 @@ def shared_value(rows: Rows, column: str) -> Any:
     return different[0]
 
 
+def shared_sizes(rows: Rows, letters: Mapping[str, str]) -> str:
+    """Return the sizes that all rows share, by the letters of their columns.
+
+    >>> shared_sizes([{"heads": 2, "vocab": 9}, {"heads": 3, "vocab": 9}], {"heads": "H", "vocab": "ω"})
+    'ω = 9'
+    """
+    shared = {letter: values(rows, column) for column, letter in letters.items()}
+    return ", ".join(f"{letter} = {different[0]}" for letter, different in shared.items() if len(different) == 1)
+
+
 def runs_in_words(curves: Sequence[Series]) -> str:
     """Say how many runs the points are means of.
 
     >>> runs_in_words([Series(None, [1, 2], [0, 0], [0, 0], [5, 4])])
     'mean ± s.d. of 4 to 5 runs'
     """
-    counts = {number for curve in curves for number in curve.runs}
+    counts = sorted({number for curve in curves for number in curve.runs})
     if not counts:
         raise BadInput("no row has a number to draw; expected some that did not diverge")
-    if counts == {1}:
-        return "single runs"
-    number = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(max(counts))
-    return f"mean ± s.d. of {number} runs"
+    return "single runs" if counts == [1] else f"mean ± s.d. of {range_in_words(counts, '')} runs"
+
+
+def range_in_words(ordered: Sequence[float], digits: str) -> str:
+    """Return the first number and the last.
+
+    >>> range_in_words([0.5, 0.75], ".2f"), range_in_words([0.5], ".2f")
+    ('0.50 to 0.75', '0.50')
+    """
+    return " to ".join(dict.fromkeys(f"{end:{digits}}" for end in (ordered[0], ordered[-1])))
+
+
+def estimate_in_words(estimate: Estimate, digits: str = ".3g") -> str:
+    """Return a number with its interval.
+
+    >>> estimate_in_words(Estimate("b", -0.5, -0.75, 1000.0))
+    '−0.5 (−0.75 to 1e+03)'
+    """
+    value, low, high = (f"{end:,{digits}}" for end in (estimate.value, estimate.low, estimate.high))
+    return f"{value} ({low} to {high})".replace("-", "−")
+
+
+def interval_cells(name: str, estimate: Estimate | None) -> Cells:
+    """Return a number and the ends of its interval as cells."""
+    ends = (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+
+
+def law_rows(comparison: FamilyComparison, **first: Any) -> list[Cells]:
+    """Return a row for each family, the preferred one first, with Akaike's weights beside AICc."""
+    preferred = {id(comparison.by_aicc): "AICc", id(comparison.by_leave_one_out): "left out"}
+    preferred |= {id(comparison.by_aicc): "AICc, left out"} if comparison.agreed else {}
+    weights = comparison.weights
+    return [
+        {**first, **law.row(), "weight": weights.get(law.family), "preferred by": preferred.get(id(law))}
+        for law in comparison.fits
+    ]

@@ -1,25 +1,38 @@
 """Pages about results: one for each experiment, and one for each paper, with what no single experiment shows.
 
-Dana's page holds all published points against ours; Mahdavi's, all sweeps of labels and of targets in the arrangement
-of the paper's study; Madden's, both settings. The last two say how many of the paper's models there are.
+A user's own experiment has one figure: a metric against the first setting that varies, with a curve for each choice of
+the other settings.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
-from byheart.exhibits import AvailableFigure, DataTable, Lead, ResultsPage
+from byheart.exhibits import (
+    MEASURED,
+    AvailableFigure,
+    Axis,
+    DataTable,
+    EndLabel,
+    Figure,
+    Lead,
+    Panel,
+    ResultsPage,
+    shaded,
+)
+from byheart.lab.rows import SEED, is_number
 from byheart.papers import results
 from byheart.papers.capacity.beside import Beside, beside_in_words, beside_table, shipped_beside
 from byheart.papers.capacity.capacity_page import CAPACITY
-from byheart.papers.curves import Rows, check_numbers, values
+from byheart.papers.curves import Rows, check_numbers, runs_in_words, series, values
 from byheart.papers.dana_2025 import dana_page
-from byheart.papers.dana_2025.dana_page import AGAINST_MLP, DANA, PARTNERS
 from byheart.papers.experiments import EXPERIMENTS
 from byheart.papers.madden_2024 import madden_page
 from byheart.papers.mahdavi_2024 import mahdavi_page
 from byheart.papers.paper import Paper
 
 ALL_MODELS = "All models"
-PAPERS = {"dana": DANA, "mahdavi": mahdavi_page.MAHDAVI, "madden": madden_page.MADDEN, "capacity": CAPACITY}
+PAPERS = {"dana": dana_page.DANA, "mahdavi": mahdavi_page.MAHDAVI, "madden": madden_page.MADDEN, "capacity": CAPACITY}
 """The papers, by the first word of their experiments' names."""
 PAGES: dict[str, Callable[[str], ResultsPage]] = {
     "dana-2025": dana_page.paper_page,
@@ -80,9 +93,11 @@ def results_page(name: str) -> ResultsPage:
     rows = results.table(name)
     beside = shipped_beside(rows) if name == "capacity" else []
     figures = figures_of(name, rows, beside)
-    if name in PARTNERS:
-        both = figures_of(name, [*rows, *results.table(PARTNERS[name])])
-        figures = [each for each in both if each.name == AGAINST_MLP] + [f for f in figures if f.name != AGAINST_MLP]
+    if name in dana_page.PARTNERS:
+        both = figures_of(name, [*rows, *results.table(dana_page.PARTNERS[name])])
+        figures = [each for each in both if each.name == dana_page.AGAINST_MLP] + [
+            f for f in figures if f.name != dana_page.AGAINST_MLP
+        ]
     tables = [*tables_of(name, rows), *beside_table(beside), DataTable(ALL_MODELS, rows)]
     shared = {column: values(rows, column)[0] for column in rows[0] if len(values(rows, column)) == 1}
     about = {"models": len(rows), "results": "come with Byheart", **shared}
@@ -99,3 +114,53 @@ def _missing(name: str) -> list[str]:
     """Say how much of the experiment is there, unless all of it is."""
     part = results.presence(name) if name in EXPERIMENTS else None
     return [f"At the paper's scale here are {part}."] if part and part.models < part.planned else []
+
+
+def own_figures(experiment: str, rows: Rows, settings: Sequence[str]) -> list[AvailableFigure]:
+    """Return the figure of a table of which only the names of the settings are known.
+
+    There is none if no setting with numbers varies. The metric is accuracy, or else the first column with numbers.
+    """
+    varying = [name for name in settings if name != SEED and len({repr(row.get(name)) for row in rows}) > 1]
+    along = next((name for name in varying if _has_numbers(rows, name)), None)
+    names = dict.fromkeys(name for row in rows for name in row if name not in (*settings, *results.LEFT_OUT))
+    metrics = [name for name in names if _has_numbers(rows, name)]
+    if along is None or not metrics:
+        return []
+    metric = "accuracy" if "accuracy" in metrics else metrics[0]
+    by = [name for name in varying if name != along]
+    caption = f"{metric} against {along}" + (f", for each {' and '.join(by)}." if by else ".")
+    return [AvailableFigure("results", caption, partial(_figure, experiment, rows, along, metric, by))]
+
+
+def _has_numbers(rows: Rows, name: str) -> bool:
+    return any(is_number(row.get(name)) for row in rows)
+
+
+def _figure(experiment: str, rows: Rows, along: str, metric: str, by: Sequence[str]) -> Figure:
+    marked = [
+        {along: row.get(along), metric: row.get(metric), "curve": tuple(_sortable(row.get(name)) for name in by)}
+        for row in rows
+    ]
+    curves = series(marked, "curve", along, metric)
+    texts = [", ".join(f"{n} {v}" for n, (_, v) in zip(by, curve.key, strict=True)) for curve in curves]
+    panel = Panel(
+        Axis(_literal(along), is_whole=any(curve.is_whole for curve in curves)),
+        Axis(_literal(metric)),
+        [curve.drawn(shade) for curve, shade in shaded(curves)],
+        _literal(experiment),
+        [EndLabel(_literal(t), c.means, shade) for t, (c, shade) in zip(texts, shaded(curves), strict=True)]
+        if by
+        else (),
+    )
+    return Figure([panel], legend=[(f"measured, {runs_in_words(curves)}", MEASURED)])
+
+
+def _sortable(value: Any) -> tuple[bool, Any]:
+    """Return a value that can be sorted among all of its column: numbers first, then the rest as texts."""
+    return (False, value) if is_number(value) else (True, str(value))
+
+
+def _literal(text: str) -> str:
+    """Return a text in which nothing is a formula: names in a run's folder may hold any characters."""
+    return text.replace("$", r"\$")

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from byheart.exhibits import AvailableFigure, DataTable, Lead, ResultsPage
 from byheart.papers import results
 from byheart.papers.capacity.beside import Beside
 from byheart.papers.curves import Rows
-from byheart.papers.results import Presence
 
 Figures: TypeAlias = Callable[[str, Rows, Sequence[Beside]], list[AvailableFigure]]
+Tables: TypeAlias = Callable[[str, Rows], list[DataTable]]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Paper:
     title: str
     question: str
     figures: Figures
-    tables: Callable[[str, Rows], list[DataTable]]
+    tables: Tables
     findings: Callable[[str, Rows], list[str]]
 
     def page(
@@ -38,25 +38,36 @@ class Paper:
         about = {"models": models, "results": "come with Byheart"}
         return ResultsPage(name, Lead(self.title, self.question, findings), figures, tables, about)
 
+    def page_of_all(
+        self, name: str, rows_of: Mapping[str, Rows], figures: Sequence[AvailableFigure], tables: Tables
+    ) -> ResultsPage:
+        """Return the page about all experiments of the paper, and about how much of each comes with Byheart.
+
+        Findings and ``tables`` of each experiment with results have the experiment's short name before them.
+        """
+        parts = {each: results.presence(each) for each in rows_of}
+        findings, listed = [_presence_in_words(name, parts)], []
+        for each, rows in rows_of.items():
+            short = each.removeprefix(f"{name}-")
+            findings += [f"{short}: {finding}" for finding in self.findings(each, rows)] if rows else []
+            listed += [DataTable(f"{short}: {table.title}", table.rows) for table in tables(each, rows)] if rows else []
+        shares = [{"experiment": each, **_presence_cells(part)} for each, part in parts.items()]
+        listed.append(DataTable("How much of each experiment comes with Byheart", shares))
+        return self.page(name, findings, figures, listed, sum(map(len, rows_of.values())))
+
 
 def shipped_rows(name: str) -> Rows:
     """Return the shipped results of an experiment; an empty table if there are none."""
     return results.table(name) if name in results.names() else []
 
 
-def presence_table(parts: Mapping[str, Presence]) -> DataTable:
-    """Return a table of how much of each experiment comes with Byheart."""
-    rows = [{"experiment": name, **_presence_cells(part)} for name, part in parts.items()]
-    return DataTable("How much of each experiment comes with Byheart", rows)
-
-
-def _presence_cells(part: Presence) -> dict[str, Any]:
+def _presence_cells(part: results.Presence) -> dict[str, int | str]:
     state = "whole" if part.models == part.planned else "partial" if part.models else "none"
     seeds = {"seeds": part.seeds, "seeds_planned": part.planned_seeds}
     return {"models": part.models, "planned": part.planned, **seeds, "shipped": state}
 
 
-def presence_in_words(paper: str, parts: Mapping[str, Presence]) -> str:
+def _presence_in_words(paper: str, parts: Mapping[str, results.Presence]) -> str:
     """Say how many of the paper's models come with Byheart."""
     models, planned = sum(part.models for part in parts.values()), sum(part.planned for part in parts.values())
     missing = [name.removeprefix(f"{paper}-") for name, part in parts.items() if not part.models]

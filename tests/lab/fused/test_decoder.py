@@ -8,7 +8,7 @@ import torch
 
 from byheart.lab.fused import step_for
 from byheart.lab.stack import Stack
-from byheart.papers.madden_2024.madden_experiments import MaddenConfig, contexts, data_of, member_of, stories
+from byheart.papers.madden_2024 import MaddenConfig, contexts, data_of, member_of, stories
 
 from .kernels import DEVICE, ON_GPU, needs_kernels, off
 

@@ -10,7 +10,7 @@ from byheart.lab import fused as gate
 from byheart.lab.fused import step_for
 from byheart.lab.models.madden import MaddenDecoder
 from byheart.lab.stack import Stack
-from byheart.papers.mahdavi_2024.mahdavi_experiments import MahdaviConfig, members
+from byheart.papers.mahdavi_2024 import MahdaviConfig, members
 
 from .kernels import DEVICE, ON_GPU, needs_kernels, off
 

@@ -20,8 +20,8 @@ from byheart.compiler import CompilerSettings, compile
 from byheart.constructions import Built, build
 from byheart.errors import BadInput
 from byheart.exhibits import DataTable
-from byheart.papers.built import built
-from byheart.papers.capacity.ladder import plateaus
+from byheart.papers.capacity import plateaus
+from byheart.papers.results import built
 from byheart.progress import Report
 from byheart.tasks import NextToken, random_next_token
 

@@ -7,8 +7,8 @@ squared error) of their variance 1/12 that the network explains.
 
 **Beside the theorem**, H(min(n, d_h) − 1) + 1 examples: N times a slope of accuracy is the number of right answers per
 head, or per token, and :attr:`SaturationLine.proved` is what the proved number grows by. Answers that are right by
-chance count, one in C for C labels. The theorem is about real targets fitted exactly and holds for any targets. Labels
-require less, so more right answers than it promises contradict nothing.
+chance count. The theorem is about real targets fitted exactly, whatever they are. Labels require less, so more right
+answers than it promises contradict nothing.
 
 **Beyond n.** A curve that rises ever more slowly has a smaller slope beyond n than before, whatever n is. So slopes are
 taken per dimension, as the theorem counts, and also per doubling of d_h, which a logarithm would have the same
@@ -16,12 +16,11 @@ everywhere. Where accuracy reaches :data:`~byheart.lab.linear.SATURATED` at some
 reason: there are no slopes then.
 
 **What N examples need.** A capacity that is linear in H means that N examples need heads in proportion to N. Unlike
-slopes, which need three points below saturation, that can be seen where curves rise within two points, as those of real
-targets do. For each N and seed it is the first place at which the memorized share reaches
-:data:`~byheart.lab.linear.SATURATED`, read off the straight line between measured neighbours. A seed whose first model
-reaches it already, or whose last does not, shows nothing, and is counted. Not checked: how the curve runs between its
-points, which for targets is coarse. Where only some seeds of an N show something, their mean is biased to what could be
-seen; where all do, it is not.
+slopes, which need three points below saturation, that can be seen where curves rise within two points. For each N and
+seed it is the first place at which the memorized share reaches :data:`~byheart.lab.linear.SATURATED`, read off the
+straight line between measured neighbours; how the curve runs between them is not checked. A seed whose first model
+reaches it already, or whose last does not, shows nothing, and is counted. Where only some seeds of an N show something,
+their mean is biased to what could be seen.
 """
 
 import math
@@ -35,8 +34,8 @@ from byheart.errors import BadInput
 from byheart.lab.fits import Estimate, mean_interval
 from byheart.lab.linear import SATURATED, FittedLine, Flattening, Points, flattening, line, unsaturated
 from byheart.lab.rows import is_number
+from byheart.papers.curves import Cells, Rows, interval_cells
 
-Rows = Sequence[Mapping[str, Any]]
 AXES = ("heads", "length", "head_dim")
 LEAST_VALUES = 3
 """Number of values along an axis, common to all N, that :func:`early` takes."""
@@ -53,6 +52,18 @@ class SaturationLine:
     proved: float | None
     """Mean growth of H(min(n, d_h) − 1) + 1 along the sweep; None if a size is unknown."""
 
+    def cells(self) -> Cells:
+        """Return slope and R² with their intervals, the F test of straightness, and right answers beside proved."""
+        line = self.line
+        seeds = None if line is None else line.over_seeds
+        cells = {"examples": self.examples, "points": None if line is None else line.points}
+        cells |= interval_cells("slope", None if line is None else line.slope)
+        cells |= {"over_seeds_low": None if seeds is None else seeds.low}
+        cells |= {"over_seeds_high": None if seeds is None else seeds.high}
+        cells |= interval_cells("r_squared", None if line is None else line.r_squared)
+        cells |= {"lack_of_fit": None if line is None else line.lack_of_fit}
+        return cells | ({} if self.right is None else interval_cells("right", self.right) | {"proved": self.proved})
+
 
 @dataclass(frozen=True)
 class Beyond:
@@ -65,6 +76,15 @@ class Beyond:
     dimensions: Flattening | None
     doublings: Flattening | None
     saturated: bool
+
+    def cells(self) -> Cells:
+        """Return slopes on both sides of n, and how probable these are if they are equal."""
+        cells: Cells = {"examples": self.examples}
+        for unit, bend in (("dimension", self.dimensions), ("doubling", self.doublings)):
+            sides = (None, None) if bend is None else (bend.before.slope, bend.beyond.slope)
+            cells |= interval_cells(f"a_{unit}_to_n", sides[0]) | interval_cells(f"a_{unit}_beyond_n", sides[1])
+            cells[f"a_{unit}_equal"] = None if bend is None else bend.equal
+        return {**cells, "saturated": self.saturated}
 
 
 def axis_of(rows: Rows) -> str | None:
@@ -89,15 +109,12 @@ def growth(rows: Rows, along: str) -> list[SaturationLine]:
     """Return a line for each N, along heads or length."""
     has_labels = all(row.get("answers") == "labels" for row in rows)
     lines = []
-    for N, points in _points_by_examples(rows, along).items():
+    for N, points in shares_by_examples(rows, along).items():
         through = line(unsaturated(points))
-        right = None if through is None or not has_labels else _times(N, through.slope)
+        slope = None if through is None or not has_labels else through.slope
+        right = None if slope is None else Estimate("right", N * slope.value, N * slope.low, N * slope.high)
         lines.append(SaturationLine(N, through, right, proved_growth(rows, along)))
     return lines
-
-
-def _times(N: int, slope: Estimate) -> Estimate:
-    return Estimate("right", N * slope.value, N * slope.low, N * slope.high)
 
 
 def proved_growth(rows: Rows, along: str) -> float | None:
@@ -134,7 +151,7 @@ def early(rows: Rows, along: str) -> Early | None:
     Early(first=1.0, second=5.0, last=9.0, shares=(0.75,))
     """
     means: list[dict[float, float]] = []
-    for points in _points_by_examples(rows, along).values():
+    for points in shares_by_examples(rows, along).values():
         values = {x: [y for each, y in points if each == x] for x, _ in points}
         means.append({x: sum(some) / len(some) for x, some in values.items()})
     common = sorted(set.intersection(*map(set, means))) if means else []
@@ -151,7 +168,7 @@ def beyond_length(rows: Rows) -> list[Beyond]:
     lengths = [*{row.get("length") for row in rows}]
     if len(lengths) != 1 or lengths[0] is None:
         raise BadInput("the rows have no common length; expected one n, beyond which d_h is said not to matter")
-    return [_beyond(N, points, lengths[0]) for N, points in _points_by_examples(rows, "head_dim").items()]
+    return [_beyond(N, points, lengths[0]) for N, points in shares_by_examples(rows, "head_dim").items()]
 
 
 def _beyond(N: int, points: list[tuple[float, float]], n: int) -> Beyond:
@@ -161,63 +178,72 @@ def _beyond(N: int, points: list[tuple[float, float]], n: int) -> Beyond:
     return Beyond(N, flattening(points, n), flattening(doublings, math.log2(n)), saturated=False)
 
 
-def _points_by_examples(rows: Rows, along: str) -> dict[int, list[tuple[float, float]]]:
+def shares_by_examples(rows: Rows, along: str) -> dict[int, list[tuple[float, float]]]:
     """Return points (what varies, what is memorized) by N; rows that lack one of them are left out."""
-    curves = _curves(rows, along)
-    return {N: [(x, share) for _, x, share in curves[N]] for N in sorted(curves)}
+    return {N: [(x, share) for _, x, share in points] for N, points in _curves(rows, along).items()}
 
 
 def _curves(rows: Rows, along: str) -> dict[int, list[tuple[Any, float, float]]]:
-    """Return seed, x and memorized share of each row, by N."""
+    """Return seed, x and memorized share of each row, by N, ascending."""
     curves: dict[int, list[tuple[Any, float, float]]] = {}
     for row in rows:
         share = memorized(row)
         if share is not None and row.get("examples") and row.get(along):
             curves.setdefault(row["examples"], []).append((row.get("seed"), float(row[along]), share))
-    return curves
+    return dict(sorted(curves.items()))
 
 
 @dataclass(frozen=True)
 class NeededSize:
-    """The size that N examples need: one is ``found`` for each seed that shows it, out of ``seeds``."""
+    """The size that N examples need: one ``crossing`` for each seed that shows it, out of ``seeds``."""
 
     examples: int
-    found: tuple[float, ...]
+    crossings: tuple[float, ...]
     seeds: int
+
+    @property
+    def is_whole(self) -> bool:
+        """True if every seed shows it."""
+        return len(self.crossings) == self.seeds
 
     @property
     def mean(self) -> Estimate | None:
         """Mean over the seeds with its 95 % interval; None for fewer than two seeds, which have no interval."""
-        if len(self.found) < 2:
+        if len(self.crossings) < 2:
             return None
-        mean, low, high = mean_interval([*self.found])
+        mean, low, high = mean_interval([*self.crossings])
         assert low is not None
         assert high is not None
         return Estimate("needed", mean, low, high)
 
+    def cells(self, along: str) -> Cells:
+        """Return where 0.9 is reached along an axis, and how many seeds show it."""
+        shown = {"seeds": len(self.crossings), "of": self.seeds}
+        return {"examples": self.examples, **interval_cells(along, self.mean), **shown}
 
-def first_at(points: Points, least: float = SATURATED) -> float | None:
-    """Return where the line through the points first rises to ``least``; None if it starts there or never does.
 
-    >>> first_at([(1, 0.5), (5, 0.7), (9, 1.0)], least=0.85)
+def first_saturated(points: Points) -> float | None:
+    """Return where the line through the points first rises to 0.9; None if it starts there or never does.
+
+    >>> first_saturated([(1, 0.5), (5, 0.8), (9, 1.0)])
     7.0
     """
     for (x, y), (right, above) in pairwise(sorted(points)):
-        if y >= least:
+        if y >= SATURATED:
             return None
-        if above >= least:
-            return x + (right - x) * (least - y) / (above - y)
+        if above >= SATURATED:
+            return x + (right - x) * (SATURATED - y) / (above - y)
     return None
 
 
 def needed(rows: Rows, along: str) -> list[NeededSize]:
     """Return what is needed for each N, along heads or length."""
     sizes = []
-    for N, points in sorted(_curves(rows, along).items()):
+    for N, points in _curves(rows, along).items():
         by_seed: dict[Any, list[tuple[float, float]]] = {}
         for seed, x, share in points:
             by_seed.setdefault(seed, []).append((x, share))
-        crossings = (first_at(curve) for curve in by_seed.values())
+        crossings = (first_saturated(curve) for curve in by_seed.values())
         sizes.append(NeededSize(N, tuple(x for x in crossings if x is not None), len(by_seed)))
     return sizes
 
@@ -230,15 +256,14 @@ def same_step(sizes: Sequence[NeededSize], tried: Sequence[float]) -> tuple[floa
     >>> same_step([NeededSize(10, (4.2, 4.4), 2), NeededSize(20, (4.6,), 1)], [1, 5, 10])
     (1, 5)
     """
-    crossed = [x for size in sizes for x in size.found]
+    crossed = [x for size in sizes for x in size.crossings]
     steps = {(left, right) for left, right in pairwise(sorted(tried)) for x in crossed if left < x <= right}
     return steps.pop() if len(steps) == 1 else None
 
 
 def needed_line(sizes: Sequence[NeededSize]) -> FittedLine | None:
     """Return the line over N through what every seed needs, at those N for which all seeds show it."""
-    whole = [size for size in sizes if len(size.found) == size.seeds]
-    return line([(float(size.examples), x) for size in whole for x in size.found])
+    return line([(float(size.examples), x) for size in sizes if size.is_whole for x in size.crossings])
 
 
 def examples_per_unit(through: FittedLine) -> Estimate | None:

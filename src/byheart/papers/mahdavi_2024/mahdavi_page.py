@@ -1,138 +1,272 @@
-"""Pages about Mahdavi's experiments: which figures and tables a table of results allows, and what it says."""
+"""Figures, tables, findings and pages of Mahdavi, Liao & Thrampoulidis 2024: heads, n, d_h; saturated heads."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from byheart.exhibits import AvailableFigure, DataTable, ResultsPage
+import numpy as np
+
+from byheart.bounds import mahdavi_2024
+from byheart.exhibits import (
+    MEASURED,
+    PROVED,
+    PROVED_BEFORE,
+    QUIET,
+    AvailableFigure,
+    Axis,
+    BarChart,
+    Curve,
+    DataTable,
+    Entry,
+    Figure,
+    Mark,
+    Panel,
+    ResultsPage,
+    Rule,
+    Style,
+    shaded,
+)
 from byheart.lab.crossing import crossing, probes_of
 from byheart.lab.fits import compare, mean_interval
 from byheart.lab.linear import SATURATED, unsaturated
 from byheart.lab.rows import is_number
 from byheart.papers import results
-from byheart.papers.curves import Rows, shared_value, values
+from byheart.papers.curves import (
+    Cells,
+    Rows,
+    check_columns,
+    end_labels,
+    estimate_in_words,
+    grouped_rows,
+    law_rows,
+    range_in_words,
+    runs_in_words,
+    series,
+    shared_sizes,
+    shared_value,
+    values,
+)
+from byheart.papers.mahdavi_2024 import EXPERIMENTS
 from byheart.papers.mahdavi_2024.mahdavi_claims import (
-    Beyond,
-    NeededSize,
+    AXES,
     SaturationLine,
     axis_of,
     beyond_length,
     early,
     examples_per_unit,
     growth,
-    memorized,
     needed,
     needed_line,
     same_step,
+    shares_by_examples,
 )
-from byheart.papers.mahdavi_2024.mahdavi_experiments import EXPERIMENTS
-from byheart.papers.mahdavi_2024.mahdavi_figures import GridPanel, grid_figure, saturation_figure, sweep_figure
-from byheart.papers.paper import Paper, presence_in_words, presence_table, shipped_rows
-from byheart.papers.wording import estimate_in_words, interval_cells, law_rows, range_in_words
+from byheart.papers.paper import Paper, shipped_rows
 
+AXIS_NAMES = {"heads": "H, heads", "length": "n, tokens of a context", "head_dim": "d_h, dimension of a head"}
+LETTERS = {"heads": "H", "length": "n", "head_dim": "d_h"}
+CONTEXTS = {"random": "a context for each example", "fixed": "one context for all"}
+UNITS = {"heads": ("head", "heads"), "length": ("token of context", "tokens of context")}
+AT_LENGTH: Style = {"linestyle": "-.", "linewidth": 1}
+OVER_SEEDS = "mean ± s.d. over seeds"
+"""Legend of several blocks, which may have different numbers of seeds: their titles say how many."""
+BAR_COLOUR = "#6f8fb5"
+MOST_NAMED_BARS = 20
+"""Largest number of heads at which every bar has its number below it."""
 EARLY_SHARE = 0.5
 """Share of all that is gained along an axis: the finding says so if the first step gains more at every N."""
 BENT = 0.05
 """Probability of so bad a fit of a line below which the finding calls the curve bent."""
 ORDERS = (("classification", "regression", "saturation"), ("heads", "context", "head-dim"), ("random", "fixed"))
 """Order of the experiments in the paper's study, by the words of their names."""
-UNITS = {"heads": "head", "length": "token of context"}
-UNITS_PLURAL = {"heads": "heads", "length": "tokens of context"}
+
+
+def sweep_figure(rows: Rows, along: str) -> Figure:
+    """Declare one sweep: accuracy, or the mean squared error, along heads, length or head_dim."""
+    kind = "Regression" if values(rows, "answers") == ["targets"] else "Classification"
+    panel, entries = _panel(rows, along, before=f"{kind}: ")
+    return Figure([panel], legend=entries)
+
+
+@dataclass(frozen=True)
+class GridPanel:
+    """One of the paper's sweeps: the planned configs, the results that there are, and how much of the plan they are."""
+
+    planned: Rows
+    rows: Rows
+    presence: results.Presence
+
+    @property
+    def along(self) -> str:
+        """The setting that the sweep varies."""
+        return axis_of(self.planned) or AXES[0]
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Row and column of the sweep in the figure: its kind of context, and what it varies."""
+        return shared_value(self.planned, "context"), self.along
+
+    def panel(self) -> tuple[Panel, list[Entry]]:
+        """Return the sweep's panel with its legend; a panel without curves if there are no results."""
+        if self.rows:
+            return _panel(self.rows, self.along, after=f"\n{self.presence}", repeated=OVER_SEEDS)
+        title = f"{_sizes_in_words(self.planned)}\n{self.presence}"
+        return Panel(Axis(AXIS_NAMES[self.along], ticks=()), Axis(ticks=()), title=title, blank="no results yet"), []
+
+
+def grid_figure(kind: str, sweeps: Sequence[GridPanel]) -> Figure:
+    """Declare all sweeps of labels, or of targets: a row for each kind of context, a column for each setting.
+
+    A sweep without results has an empty panel that says so; one that is not complete says how much of it is there.
+    """
+    places = {sweep.place: sweep for sweep in sweeps}
+    contexts = [context for context in CONTEXTS if any(context == place[0] for place in places)]
+    settings = [along for along in AXES if any(along == place[1] for place in places)]
+    grid = [(context, along) for context in contexts for along in settings]
+    cells = [index for index, place in enumerate(grid) if place in places]
+    panels, entries = zip(*(places[grid[index]].panel() for index in cells), strict=True)
+    return Figure(
+        panels,
+        rows=len(contexts),
+        columns=len(settings),
+        cells=cells,
+        width=max(8.4, 4.0 * len(settings)),
+        height=0.7 + 3.7 * len(contexts),
+        legend=list({text: style for some in entries for text, style in some}.items()),
+        heading=f"{kind} by one attention layer: what is memorized",
+    )
+
+
+def _panel(
+    rows: Rows, along: str, *, before: str = "", after: str = "", repeated: str | None = None
+) -> tuple[Panel, list[Entry]]:
+    """Return a panel with a curve for each N, and its legend; ``before`` and ``after`` stand around its title.
+
+    ``repeated`` says what points are means of; if None, the legend says of how many runs.
+    """
+    check_columns(rows, "examples", along, "answers", "context", "heads", "length", "head_dim")
+    has_targets = shared_value(rows, "answers") == "targets"
+    curves = series(rows, "examples", along, "best_loss" if has_targets else "best_accuracy")
+    marks: list[Mark] = [Rule({**PROVED_BEFORE, "color": QUIET}, y=1 / 12)] if has_targets else []
+    for curve, shade in shaded(curves):
+        marks.append(curve.drawn(shade))
+        if not has_targets:
+            shares = sorted({(row[along], _promised_share(row)) for row in rows if row["examples"] == curve.key})
+            marks.append(Curve([x for x, _ in shares], [y for _, y in shares], {**PROVED, "color": shade}))
+    entries: list[Entry] = [
+        (f"measured, {repeated or runs_in_words(curves)}", MEASURED),
+        ("1/12, the variance of the targets: nothing learned", PROVED_BEFORE)
+        if has_targets
+        else ("proved: (H(min(n, d_h) − 1) + 1) / N", PROVED),
+    ]
+    if along == "head_dim" and len(values(rows, "length")) == 1:
+        marks.append(Rule({**AT_LENGTH, "color": QUIET}, x=shared_value(rows, "length")))
+        entries.append(("d_h = n: beyond it the proved number does not grow", AT_LENGTH))
+    panel = Panel(
+        Axis(AXIS_NAMES[along], is_whole=any(curve.is_whole for curve in curves)),
+        Axis("mean squared error", "log") if has_targets else Axis("accuracy over all N examples", limits=(0, 1.03)),
+        marks,
+        f"{before}{_sizes_in_words(rows)}{after}",
+        end_labels(curves, "N = {:,}"),
+    )
+    return panel, entries
+
+
+def _sizes_in_words(rows: Rows) -> str:
+    """Return the kind of context, and the sizes that all rows share."""
+    return f"{CONTEXTS[shared_value(rows, 'context')]}; {shared_sizes(rows, LETTERS)}"
+
+
+def _promised_share(row: Mapping[str, Any]) -> float:
+    """Return the share of the N examples that Mahdavi's theorem promises."""
+    promised = mahdavi_2024.capacity(row["heads"], row["length"], row["head_dim"])
+    return min(1.0, promised / int(row["examples"]))
+
+
+def saturation_figure(rows: Rows) -> Figure:
+    """Declare on what share of the examples 0, 1, …, H heads are saturated: a panel for each (H, N)."""
+    check_columns(rows, "heads", "examples", "examples_by_saturated_heads")
+    panels = [_saturation_panel(some, *size) for size, some in grouped_rows(rows, "heads", "examples").items()]
+    return Figure(
+        panels,
+        columns=len(panels),
+        width=max(5.2, 4.2 * len(panels)),
+        height=4.2,
+        heading="On how many heads an example is saturated (one weight of more than 0.99)",
+    )
+
+
+def _saturation_panel(rows: Rows, H: int, N: int) -> Panel:
+    shares = np.array([list(map(int, str(row["examples_by_saturated_heads"]).split())) for row in rows]) / N
+    heights = shares.mean(axis=0)
+    spread = shares.std(axis=0, ddof=1).tolist() if len(shares) > 1 else None
+    repeated = f"mean ± s.d. of {len(shares)} runs" if len(shares) > 1 else "a single run"
+    mean = float((heights * np.arange(H + 1)).sum())
+    ticks = range(H + 1) if H <= MOST_NAMED_BARS else range(0, H + 1, H // 10)
+    return Panel(
+        Axis("saturated heads", ticks=ticks, has_grid=False),
+        Axis("share of the examples", limits=(0, None)),
+        [BarChart(heights.tolist(), spread, BAR_COLOUR)],
+        f"H = {H}, N = {N:,}: {mean:.2f} of {H} heads on average\n(measured, {repeated})",
+    )
 
 
 def _figures(_: str, rows: Rows, __: object = ()) -> list[AvailableFigure]:
     if any(row.get("examples_by_saturated_heads") for row in rows):
         caption = "How many heads are saturated on an example."
         return [AvailableFigure("saturation", caption, partial(saturation_figure, rows))]
-    along = next((name for name in ("heads", "length", "head_dim") if len(values(rows, name)) > 1), "heads")
+    along = next((name for name in AXES if len(values(rows, name)) > 1), "heads")
     metric = "Error" if rows[0].get("answers") == "targets" else "Accuracy"
     caption = f"{metric} against {along.replace('_', ' ')}, for each number of examples."
     return [AvailableFigure(along.replace("_", "-"), caption, partial(sweep_figure, rows, along))]
 
 
-def _tables(_: str, rows: Rows) -> list[DataTable]:
+def _tables(experiment: str, rows: Rows) -> list[DataTable]:
     if len(values(rows, "answers")) != 1:
         return []
-    return claimed(rows) if _is_saturation(rows) else [*claimed(rows), *_crossings(rows), *_laws_over_heads(rows)]
+    tables = _claimed(experiment, rows)
+    return tables if _saturated(rows) else [*tables, *_crossings(rows), *_laws_over_heads(rows)]
 
 
-def claimed(rows: Rows) -> list[DataTable]:
+def _claimed(_: str, rows: Rows) -> list[DataTable]:
     """Return Mahdavi's claims for each N: lines along heads and n, slopes along d_h beyond n, and what N examples need.
 
     Of the experiment on saturation it is how many heads are saturated.
     """
-    if _is_saturation(rows):
-        return [DataTable("Heads that are saturated on an example: mean over seeds (95 %)", _saturated_cells(rows))]
+    if saturated := _saturated(rows):
+        cells = [_saturated_cells(some, *size) for size, some in grouped_rows(saturated, "heads", "examples").items()]
+        return [DataTable("Heads that are saturated on an example: mean over seeds (95 %)", cells)]
     along = axis_of(rows)
     if along is None or not all("examples" in row for row in rows):
         return []
     if along == "head_dim":
-        cells = [_beyond_cells(slopes) for slopes in beyond_length(rows)]
+        cells = [slopes.cells() for slopes in beyond_length(rows)]
         return [DataTable("Slopes of accuracy over d_h, up to n and beyond, for each number of examples (95 %)", cells)]
     what = "the targets' variance explained" if values(rows, "answers") == ["targets"] else "accuracy"
-    cells = [_growth_cells(line) for line in growth(rows, along)]
-    reached = [_needed_cells(size, along) for size in needed(rows, along)]
+    lines = f"Lines of {what} over {along}, below {SATURATED}, for each number of examples (95 %)"
+    reached = f"Where {what} reaches {SATURATED}, by {along}: mean over seeds (95 %)"
     return [
-        DataTable(f"Lines of {what} over {along}, below {SATURATED}, for each number of examples (95 %)", cells),
-        DataTable(f"Where {what} reaches {SATURATED}, by {along}: mean over seeds (95 %)", reached),
+        DataTable(lines, [line.cells() for line in growth(rows, along)]),
+        DataTable(reached, [size.cells(along) for size in needed(rows, along)]),
     ]
 
 
-def _is_saturation(rows: Rows) -> bool:
-    return any(is_number(row.get("saturated_heads")) for row in rows)
+def _saturated(rows: Rows) -> Rows:
+    return [row for row in rows if is_number(row.get("saturated_heads"))]
 
 
-def _saturated_cells(rows: Rows) -> list[dict[str, Any]]:
-    """Return a row for each size: heads that are saturated on an example, on average over all examples."""
-    by_size: dict[tuple[int, int], list[float]] = {}
-    for row in rows:
-        if is_number(row.get("saturated_heads")):
-            by_size.setdefault((row["heads"], row["examples"]), []).append(row["saturated_heads"])
-    cells = []
-    for (heads, examples), counts in sorted(by_size.items()):
-        mean, low, high = mean_interval(counts)
-        ends = {"saturated_heads": mean, "saturated_heads_low": low, "saturated_heads_high": high}
-        share = {"saturated_share": mean / heads, "seeds": len(counts)}
-        cells.append({"heads": heads, "examples": examples, **ends, **share})
-    return cells
-
-
-def _needed_cells(size: NeededSize, along: str) -> dict[str, Any]:
-    """Return where 0.9 is reached, and how many seeds show it."""
-    cells = interval_cells(along, size.mean)
-    return {"examples": size.examples, **cells, "seeds": len(size.found), "of": size.seeds}
-
-
-def _growth_cells(growing: SaturationLine) -> dict[str, Any]:
-    """Return slope and R² with their intervals, the F test of straightness, and right answers beside proved ones."""
-    line = growing.line
-    cells = interval_cells("slope", None if line is None else line.slope)
-    seeds = None if line is None else line.over_seeds
-    cells |= {"over_seeds_low": None if seeds is None else seeds.low}
-    cells |= {"over_seeds_high": None if seeds is None else seeds.high}
-    cells |= interval_cells("r_squared", None if line is None else line.r_squared)
-    cells |= {"lack_of_fit": None if line is None else line.lack_of_fit}
-    right = {} if growing.right is None else interval_cells("right", growing.right) | {"proved": growing.proved}
-    return {"examples": growing.examples, "points": None if line is None else line.points, **cells, **right}
-
-
-def _beyond_cells(slopes: Beyond) -> dict[str, Any]:
-    """Return slopes per dimension and per doubling on both sides of n, and how probable these are if they are equal."""
-    cells: dict[str, Any] = {"examples": slopes.examples}
-    for unit, bend in (("dimension", slopes.dimensions), ("doubling", slopes.doublings)):
-        sides = (None, None) if bend is None else (bend.before.slope, bend.beyond.slope)
-        cells |= interval_cells(f"a_{unit}_to_n", sides[0]) | interval_cells(f"a_{unit}_beyond_n", sides[1])
-        cells[f"a_{unit}_equal"] = None if bend is None else bend.equal
-    return {**cells, "saturated": slopes.saturated}
+def _saturated_cells(rows: Rows, heads: int, examples: int) -> Cells:
+    """Return how many heads are saturated on an example, on average over all examples, for networks of one size."""
+    mean, low, high = mean_interval([row["saturated_heads"] for row in rows])
+    ends = {"saturated_heads": mean, "saturated_heads_low": low, "saturated_heads_high": high}
+    return {"heads": heads, "examples": examples, **ends, "saturated_share": mean / heads, "seeds": len(rows)}
 
 
 def _laws_over_heads(rows: Rows) -> list[DataTable]:
     """Return other laws beside a line through what is not saturated, for each N."""
-    laws: list[Mapping[str, Any]] = []
-    for examples in values(rows, "examples") if axis_of(rows) == "heads" else []:
-        shares = [(row["heads"], memorized(row)) for row in rows if row.get("examples") == examples and "heads" in row]
-        points = unsaturated([(x, y) for x, y in shares if y is not None])
-        if points:
+    laws: list[Cells] = []
+    for examples, shares in shares_by_examples(rows, "heads").items() if axis_of(rows) == "heads" else ():
+        if points := unsaturated(shares):
             compared = compare([x for x, _ in points], [y for _, y in points], ("linear", "quadratic", "power"))
             laws += law_rows(compared, examples=examples)
     return [DataTable(f"Laws over heads, below {SATURATED}, for each number of examples", laws)] if laws else []
@@ -144,8 +278,7 @@ def _crossings(rows: Rows) -> list[DataTable]:
     if along is None or values(rows, "answers") != ["labels"] or not all("best_accuracy" in row for row in rows):
         return []
     cells = []
-    for examples in values(rows, "examples"):
-        some = [row for row in rows if row["examples"] == examples]
+    for (examples,), some in grouped_rows(rows, "examples").items():
         where = crossing(probes_of(some, along, "best_accuracy"), rising=True)
         interval = {"low": where.low, "high": where.high, "status": where.status}
         cells.append({"examples": examples, along: where.x, **interval, "runs": len(some)})
@@ -160,40 +293,33 @@ def _findings(_: str, rows: Rows) -> list[str]:
     along = axis_of(rows)
     if along is None or any(row.get("answers") != rows[0].get("answers") for row in rows):
         return []
-    return _flat(rows) if along == "head_dim" else _straight(rows, along)
+    return _flat(rows) if along == "head_dim" else [*_straight(rows, along), *_needed(rows, along)]
 
 
 def _straight(rows: Rows, along: str) -> list[str]:
     """Say how steep the lines are, how much they explain, where curves are bent, and what the theorem promises."""
     what = "the share of the targets' variance explained" if rows[0].get("answers") == "targets" else "accuracy"
-    growing = growth(rows, along)
+    growing, (unit, units) = growth(rows, along), UNITS[along]
     lines = [(each.examples, each.line) for each in growing if each.line is not None]
     if not lines:
-        return _needed(rows, along)
+        return []
     slopes = ", ".join(f"{estimate_in_words(line.slope)} at N = {N:,}" for N, line in lines)
     explained = sorted(line.r_squared.value for _, line in lines)
     lowest = min(line.r_squared.low for _, line in lines)
     bent = [f"{N:,}" for N, line in lines if line.lack_of_fit is not None and line.lack_of_fit < BENT]
-    return [
-        f"Below {SATURATED}, {what} grows with every {UNITS[along]} by {slopes}.",
+    findings = [
+        f"Below {SATURATED}, {what} grows with every {unit} by {slopes}.",
         f"Lines have R² = {range_in_words(explained, '.3f')} (the lowest interval begins at {lowest:.2f})"
         + (f"; at N = {', '.join(bent)} it is not quite straight (F test, p < {BENT})." if bent else "."),
-        *_at_first(rows, along),
-        *_beside_proved(growing, UNITS[along]),
-        *_needed(rows, along),
     ]
-
-
-def _at_first(rows: Rows, along: str) -> list[str]:
-    """Say that growth ends early if the first step of the axis gains more than half of all."""
     gains = early(rows, along)
-    if gains is None or min(gains.shares) <= EARLY_SHARE:
-        return []
-    shares = range_in_words(sorted(gains.shares), ".0%")
-    return [
-        f"From {gains.first:g} to {gains.second:g} {UNITS_PLURAL[along]} it gains {shares} of what it gains up to"
-        f" {gains.last:g}: growth that ends early, and no line."
-    ]
+    if gains is not None and min(gains.shares) > EARLY_SHARE:
+        shares = range_in_words(sorted(gains.shares), ".0%")
+        findings.append(
+            f"From {gains.first:g} to {gains.second:g} {units} it gains {shares} of what it gains up to"
+            f" {gains.last:g}: growth that ends early, and no line."
+        )
+    return [*findings, *_beside_proved(growing, unit)]
 
 
 def _beside_proved(growing: Sequence[SaturationLine], unit: str) -> list[str]:
@@ -211,7 +337,7 @@ def _beside_proved(growing: Sequence[SaturationLine], unit: str) -> list[str]:
 
 def _needed(rows: Rows, along: str) -> list[str]:
     """Say how fast what N examples need grows with N, and how straight."""
-    sizes, units = needed(rows, along), UNITS_PLURAL[along]
+    sizes, units = needed(rows, along), UNITS[along][1]
     if step := same_step(sizes, values(rows, along)):
         where = f"between {step[0]:,} and {step[1]:,} {units}"
         return [f"Where {SATURATED} is crossed, it is {where}: one step, which does not tell how that grows with N."]
@@ -219,10 +345,10 @@ def _needed(rows: Rows, along: str) -> list[str]:
     more = None if through is None else examples_per_unit(through)
     if through is None or more is None:
         return []
-    whole = [size for size in sizes if len(size.found) == size.seeds]
     return [
         f"The {units} at which {SATURATED} is reached grow with N: one more for every {estimate_in_words(more, '.0f')}"
-        f" examples (a line over {len(whole)} numbers of examples, R² = {through.r_squared.value:.3f})."
+        f" examples (a line over {sum(size.is_whole for size in sizes)} numbers of examples,"
+        f" R² = {through.r_squared.value:.3f})."
     ]
 
 
@@ -258,25 +384,19 @@ def paper_page(name: str) -> ResultsPage:
     Labels and targets have a figure each, arranged as in the paper's study: a column for heads, context and d_h each,
     a row for random contexts and one for a fixed one.
     """
-    tables_of = {each: shipped_rows(each) for each in sorted(EXPERIMENTS, key=_place)}
-    parts = {each: results.presence(each) for each in tables_of}
-    figures, tables, findings = [], [], [presence_in_words(name, parts)]
+    rows_of = {each: shipped_rows(each) for each in sorted(EXPERIMENTS, key=_place)}
+    figures = []
     for kind, answers in (("classification", "labels"), ("regression", "targets")):
         sweeps = [
-            GridPanel([vars(config) for config in EXPERIMENTS[each]("paper").configs], rows, parts[each])
-            for each, rows in tables_of.items()
+            GridPanel([vars(config) for config in EXPERIMENTS[each]("paper").configs], rows, results.presence(each))
+            for each, rows in rows_of.items()
             if f"-{kind}-" in each
         ]
         caption = f"Memorizing {answers}: what the heads, the context and the heads' dimension bring."
         figures.append(AvailableFigure(kind, caption, partial(grid_figure, kind.capitalize(), sweeps)))
-    for each, rows in tables_of.items():
-        if rows:
-            sweep = each.removeprefix(f"{name}-")
-            findings += [f"{sweep}: {finding}" for finding in _findings(each, rows)]
-            tables += [DataTable(f"{sweep}: {table.title}", table.rows) for table in claimed(rows)]
-    saturated = tables_of[f"{name}-saturation"]
+    saturated = rows_of[f"{name}-saturation"]
     figures += _figures(name, saturated) if saturated else []
-    return MAHDAVI.page(name, findings, figures, [*tables, presence_table(parts)], sum(map(len, tables_of.values())))
+    return MAHDAVI.page_of_all(name, rows_of, figures, _claimed)
 
 
 def _place(name: str) -> tuple[int, ...]:

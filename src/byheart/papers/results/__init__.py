@@ -7,6 +7,18 @@ has 5, because its runs scatter too much for means of five.
 
 A file that ``byheart lab show RUN --csv FILE`` writes can be put here unchanged, under the experiment's name, complete
 or not: rows that failed are left out, and so are columns about the run. No other file lists the tables.
+
+Networks that were certified, to be drawn beside what was measured, are in the papers' folders (:func:`built`):
+
+- ``dana_2025``: for the sizes of experiments 1 to 3 (where d_h ≤ d), a network of ``byheart build dana-2025 --hold``,
+  which holds H·d_h + d of all ω² contexts of two tokens and guesses the others; ``right`` counts the answers proved
+  right. One random task and one seed each; written by ``python benchmarks/dana_theory.py guesses --out``.
+- ``capacity``: for the tasks of the ladder of scale "paper", first seed, networks that hold every label, certified;
+  ``weight_bits`` are those of the largest weight. Written by ``python benchmarks/capacity.py build --scale paper``.
+- ``held``: networks of experiments 1 and 2 with d = d_h = 10, trained on a CPU, one seed and one random task each. Of
+  the ``examples`` of its task, ``measured`` were right in float32 and ``right`` are proved right; ``built`` counts
+  those of a network of ``byheart build dana-2025 --hold`` with the same sizes, and ``constant`` those with the
+  commonest label. Written by ``python benchmarks/held.py --out``.
 """
 
 import csv
@@ -20,6 +32,12 @@ from byheart.errors import BadInput, did_you_mean
 
 LEFT_OUT = ("key", "status", "seconds", "error")
 """Columns of a run's table that are about the run, not about its models."""
+BUILT = {
+    "dana_2025": ("dana_2025", "certified.csv"),
+    "capacity": ("capacity", "built.csv"),
+    "held": ("dana_2025", "held.csv"),
+}
+"""Places of the tables of certified networks."""
 NOT_SIZES = ("seed", "steps")
 """Settings of a model's training, not of its size."""
 
@@ -48,6 +66,17 @@ def table(name: str) -> list[dict[str, Any]]:
     """
     check_there(name, names(), f"there are those of {names()[0]}, say")
     return read(_files()[name].read_text(encoding="utf-8"))
+
+
+def built(name: str) -> list[dict[str, Any]]:
+    """Return the rows of a table of certified networks.
+
+    >>> [row["right"] for row in built("dana_2025") if row["heads"] == 20 and row["held"] == 210]
+    [264]
+    """
+    if name not in BUILT:
+        raise BadInput(f"no table of built networks is called {name!r}; expected {' or '.join(BUILT)}")
+    return read(resources.files("byheart.papers").joinpath(*BUILT[name]).read_text(encoding="utf-8"))
 
 
 def read(text: str) -> list[dict[str, Any]]:
