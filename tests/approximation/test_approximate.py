@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from byheart.approximation import Target, approximate, find, measure
-from byheart.approximation.approximate import DEFAULT, LARGEST_GRID, choose, grid_task
+from byheart.approximation.approximate import DEFAULT, LARGEST_GRID, centres, choose, grid_size, grid_task, quantise
 from byheart.approximation.measure import outputs, random_points
-from byheart.approximation.quantise import centres, grid_size, quantise
 from byheart.constructions import CONSTRUCTIONS
 from byheart.errors import BadInput
 from byheart.networks import count

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from byheart.approximation import Target, approximate, find, measure
+from byheart.approximation.approximate import quantise
 from byheart.approximation.measure import check_p, distance, outputs, random_points
-from byheart.approximation.quantise import quantise
 from byheart.errors import BadInput
 from byheart.networks.exact.enclose import enclose
 from byheart.networks.exact.evaluate import evaluate

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from byheart.approximation.quantise import centres, grid, grid_size, numbers, quantise
+from byheart.approximation.approximate import centres, grid, grid_size, numbers, quantise
 from byheart.networks import count
 from byheart.networks.exact import ExactNetwork
 from byheart.networks.exact.evaluate import evaluate, token_streams

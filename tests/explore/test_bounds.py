@@ -8,8 +8,7 @@ import pytest
 
 from byheart.bounds import Letters, bounds_for
 from byheart.bounds.bound import may_differ
-from byheart.explore.bounds import shown
-from byheart.explore.counts import BITS, GRID, SETTINGS, Setting, counts, counts_at, named, sizes
+from byheart.explore.bounds import BITS, GRID, LIMITED, SETTINGS, Setting, counts, counts_at, shown, sizes
 from byheart.sizes import Size
 
 from .javascript import evaluated
@@ -72,7 +71,7 @@ def test_a_count_by_hand() -> None:
         place = place * len(GRID[name]) + GRID[name].index(value)
     assert counts()["next-token"]["interpolate"][place] == 3 * 1000 + 3
     assert list(sizes())[place] == Size(examples=1000, length=16, vocab=256, labels=16)
-    limited = counts()["next-token"][named(BITS[-1])][place]
+    limited = counts()["next-token"][f"{LIMITED}, {BITS[-1]} bits"][place]
     free = counts()["next-token"]["kajitsuka-sato-2025"][place]
     assert limited is not None
     assert free is not None

@@ -367,5 +367,5 @@ def test_rows_without_a_measurement_are_not_drawn(measured: dict[str, None]) -> 
     sizes = [{"model_dim": d, "head_dim": d, "heads": H, "vocab": 50} for d in (2, 3, 4) for H in (1, 2, 3)]
     rows = [row | measured | {"lower_bound": 0.1, "previous_bound": 0.1} for row in sizes]
     for drawing in figures_of("dana-2025-1", rows):
-        with pytest.raises(BadInput, match="no accuracy, last_accuracy" if not measured else "no row has a number"):
+        with pytest.raises(BadInput, match="no last_accuracy, accuracy" if not measured else "no row has a number"):
             drawing.make()

@@ -87,7 +87,7 @@ def measure(
     """Estimate d_p between ``network`` and ``target`` on ``samples`` random points; a seed fixes the points.
 
     >>> from byheart.approximation.functions import find
-    >>> from byheart.approximation.quantise import quantise
+    >>> from byheart.approximation.approximate import quantise
     >>> constant = ExactNetwork((quantise(1, 1, 1),), inputs="vectors", outputs="every", length=2)
     >>> round(measure(constant, find("contrast"), p=1).error, 9)  # the contrasts of two tokens add up to 0
     2.0

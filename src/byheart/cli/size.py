@@ -14,8 +14,7 @@ from byheart.files.writing import check_apart
 if TYPE_CHECKING:
     from byheart.sizing import Sizing
     from byheart.sizing.data import Data
-    from byheart.sizing.needs import Need
-    from byheart.sizing.room import Room
+    from byheart.sizing.needs import Need, Room
     from byheart.tasks.questions import QuestionsLike
 
 _TITLES = {
@@ -138,7 +137,7 @@ def _needs_table(title: str, needs: "list[Need]") -> Table:
 
 def _room_table(room: "Room") -> Table:
     """Show the share of the model that the data take, with a column for each kind of number."""
-    from byheart.sizing.room import percent
+    from byheart.sizing.needs import percent
 
     assumed = " (assumed; --bits B says otherwise)" if room.assumed else ""
     rows = []

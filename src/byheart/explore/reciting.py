@@ -5,7 +5,7 @@ features that the sublayers ``table``, ``select`` and ``shift`` read. What the t
 """
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,10 @@ from byheart.compiler.rectangular.table import TABLE
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.networks.about import end_of, texts_of
+from byheart.networks.transformer.generate import checked
 from byheart.networks.transformer.spec import Spec, WindowAttention
+from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.tasks.tokenizers import Bytes, from_files
-
-if TYPE_CHECKING:
-    from byheart.networks.transformer.transformer_network import TransformerNetwork
 
 TEXTS = {
     "Hamlet": "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n"
@@ -66,11 +65,8 @@ def examples() -> list[dict[str, Any]]:
     return [shown(name, compile(text).network) for name, text in TEXTS.items()]
 
 
-def _checked(network: Network) -> "TransformerNetwork":
+def _checked(network: Network) -> TransformerNetwork:
     """Return the network if the page can evaluate and show it; raise BadInput otherwise."""
-    from byheart.networks.transformer.generate import checked
-    from byheart.networks.transformer.transformer_network import TransformerNetwork
-
     if not isinstance(network, TransformerNetwork):
         instead = ", whose table it shows: compile the same texts without --layout" if network.kind == "stock" else ""
         takes = f"the explorer takes what `byheart compile` made in the rectangular layout{instead}"

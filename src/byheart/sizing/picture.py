@@ -6,9 +6,8 @@ from typing import Any
 
 from byheart.exhibits import FAINT, INK, QUIET
 from byheart.report.style import canvas, save_picture
-from byheart.sizing.needs import Need
-from byheart.sizing.room import Room
-from byheart.sizing.size import Sizing
+from byheart.sizing import Sizing
+from byheart.sizing.needs import Need, Room
 
 MARKS: dict[str, tuple[str, str, str]] = {
     "proved": ("D", "#1f3f8f", "proved"),

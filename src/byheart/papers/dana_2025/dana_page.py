@@ -10,32 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from byheart.exhibits import (
-    BUILT,
-    INK,
-    MEASURED,
-    PROVED,
-    PROVED_BEFORE,
-    PUBLISHED,
-    QUIET,
-    RAMP,
-    Annotation,
-    AvailableFigure,
-    Axis,
-    Band,
-    Curve,
-    DataTable,
-    EndLabel,
-    Entry,
-    Figure,
-    Mark,
-    Panel,
-    ResultsPage,
-    Rule,
-    Style,
-    line,
-    shaded,
-)
+from byheart import exhibits as fig
 from byheart.lab.fits import FamilyComparison, FamilyFit
 from byheart.lab.linear import SATURATED
 from byheart.lab.rows import is_number
@@ -51,28 +26,7 @@ from byheart.papers.curves import (
     shared_value,
     values,
 )
-from byheart.papers.dana_2025.dana_claims import (
-    LETTERS,
-    METRIC,
-    Gaps,
-    MemorizedCount,
-    claims,
-    describe,
-    gaps,
-    has_slopes,
-    held_of,
-    measured_slopes,
-    other_steps,
-    preference,
-    published_beside,
-    published_names,
-    quoted,
-    record,
-    settings_of,
-    shipped_tables,
-    slopes,
-    slopes_of,
-)
+from byheart.papers.dana_2025 import dana_claims as dana
 from byheart.papers.paper import Paper
 from byheart.papers.results import built
 
@@ -82,16 +36,23 @@ STORED_BEFORE = "proved before: H(d_h − 1) + 1 stored"
 SIZES = ("vocab", "model_dim", "head_dim", "heads")
 MOST_BOUNDED = 6
 """Largest number of curves that all have their bounds drawn; of more only the first, the middle and the last have."""
-ACCURACIES = {METRIC: "training accuracy, last batches", "accuracy": "accuracy over all ω² contexts"}
+ACCURACIES = {dana.METRIC: "training accuracy, last batches", "accuracy": "accuracy over all ω² contexts"}
 LAW_LINES = ("-", (0, (6, 1.5)), (0, (3, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
 """Line styles of fitted laws, the preferred one first."""
 PREFERRED_LAW, OTHER_LAW = "#b3123f", "#1f5fa8"
-WITH_MLP: Style = {**MEASURED, "marker": "s", "markerfacecolor": "white", "linestyle": (0, (4, 2))}
-POINT: Style = {"marker": "o", "markersize": 4.5, "linestyle": "none", "alpha": 0.75}
-NOISE: Style = {"linestyle": "-", "linewidth": 11, "alpha": 0.2, "zorder": 1, "solid_capstyle": "butt", "color": INK}
-TRAINED: Style = {"marker": "o", "markersize": 4, "linewidth": 1.4, "color": RAMP[2]}
-THEORY_INK = RAMP[4]
-ALL: Style = {"linewidth": 1.0}
+WITH_MLP: fig.Style = {**fig.MEASURED, "marker": "s", "markerfacecolor": "white", "linestyle": (0, (4, 2))}
+POINT: fig.Style = {"marker": "o", "markersize": 4.5, "linestyle": "none", "alpha": 0.75}
+NOISE: fig.Style = {
+    "linestyle": "-",
+    "linewidth": 11,
+    "alpha": 0.2,
+    "zorder": 1,
+    "solid_capstyle": "butt",
+    "color": fig.INK,
+}
+TRAINED: fig.Style = {"marker": "o", "markersize": 4, "linewidth": 1.4, "color": fig.RAMP[2]}
+THEORY_INK = fig.RAMP[4]
+ALL: fig.Style = {"linewidth": 1.0}
 AGAINST_MLP = "attention-mlp"
 """Name of the figure that compares heads with an MLP."""
 PARTNERS = {
@@ -138,60 +99,67 @@ SWEEPS = {
 """Figures of experiments 1, 2 and 3, by the setting along the axis."""
 
 
-def sweep_figure(rows: Rows, along: str) -> Figure:
+def sweep_figure(rows: Rows, along: str) -> fig.Figure:
     """Declare accuracy against one setting, with published numbers and both bounds."""
     sweep, by = SWEEPS[along], SWEEPS[along].by
     check_columns(rows, *SIZES, *ACCURACIES)
     if by:
         shared_value(rows, "vocab")
-    points, keys = published_beside(rows), values(rows, by) if by else [None]
+    points, keys = dana.published_beside(rows), values(rows, by) if by else [None]
     bounded = keys if len(keys) <= MOST_BOUNDED else [keys[0], keys[len(keys) // 2], keys[-1]]
     panels = []
     for metric, title in zip(ACCURACIES, ("As the paper measures it", "As the theorem counts it"), strict=True):
-        curves, marks = series(rows, by, along, metric), list[Mark]()
-        for curve, shade in shaded(curves):
+        curves, marks = series(rows, by, along, metric), list[fig.Mark]()
+        for curve, shade in fig.shaded(curves):
             marks.append(curve.drawn(shade))
-            if metric == METRIC:
+            if metric == dana.METRIC:
                 marks.append(_published_curve([p for p in points if by is None or p[by] == curve.key], along, shade))
             elif curve.key in bounded:
                 marks += _theory([row for row in rows if by is None or row[by] == curve.key], along, shade)
-        names = [EndLabel(f"{LETTERS[by]} = {c.key:g}", c.means, s) for c, s in shaded(curves)] if by else []
-        panels.append(_accuracy_panel(Axis(sweep.axis, is_whole=_is_whole(curves)), metric, marks, title, names))
-    entries: list[Entry] = [(f"measured, {runs_in_words(curves)}", MEASURED), *_published_entry(rows, points)]
+        names = (
+            [fig.EndLabel(f"{dana.LETTERS[by]} = {c.key:g}", c.means, s) for c, s in fig.shaded(curves)] if by else []
+        )
+        panels.append(_accuracy_panel(fig.Axis(sweep.axis, is_whole=_is_whole(curves)), metric, marks, title, names))
+    entries: list[fig.Entry] = [
+        (f"measured, {runs_in_words(curves)}", fig.MEASURED),
+        *_published_entry(rows, points),
+    ]
     if any(is_number(row.get("lower_bound")) for row in rows):
-        which = f" (for {LETTERS[by]} = {', '.join(f'{key:g}' for key in bounded)})" if by and bounded != keys else ""
-        entries += [(STORED + which, PROVED), (STORED_BEFORE + which, PROVED_BEFORE)]
-        entries += [(CERTIFIED, BUILT)] if _certified(rows) else []
+        which = (
+            f" (for {dana.LETTERS[by]} = {', '.join(f'{key:g}' for key in bounded)})" if by and bounded != keys else ""
+        )
+        entries += [(STORED + which, fig.PROVED), (STORED_BEFORE + which, fig.PROVED_BEFORE)]
+        entries += [(CERTIFIED, fig.BUILT)] if _certified(rows) else []
     is_same = along == "heads" and all(row["head_dim"] == row["model_dim"] for row in rows)
     fixed = sweep.fixed if is_same or along != "heads" else (*sweep.fixed, "head_dim")
     heading = f"{sweep.heading}; {'d_h = d, ' if is_same else ''}{_sizes(rows, *fixed)}"
-    return Figure(panels, columns=2, width=10.4, height=5.2, legend=entries, heading=heading, shares_x=True)
+    return fig.Figure(panels, columns=2, width=10.4, height=5.2, legend=entries, heading=heading, shares_x=True)
 
 
-def mlp_figure(rows: Rows) -> Figure:
+def mlp_figure(rows: Rows) -> fig.Figure:
     """Declare experiment 5: accuracy against parameters, with more heads or a wider MLP, a colour for each d."""
     check_columns(rows, "model_dim", "parameters", *ACCURACIES)
-    points = published_beside(rows)
-    kinds = [("attention: more heads", False, MEASURED), ("one head and an MLP: wider", True, WITH_MLP)]
+    points = dana.published_beside(rows)
+    kinds = [("attention: more heads", False, fig.MEASURED), ("one head and an MLP: wider", True, WITH_MLP)]
     panels = []
     for metric, title in zip(ACCURACIES, ("As the paper measures it", "Over all contexts"), strict=True):
-        marks, names, drawn = list[Mark](), list[EndLabel](), list[Series]()
-        for dim, shade in shaded(values(rows, "model_dim")):
+        marks, names, drawn = list[fig.Mark](), list[fig.EndLabel](), list[Series]()
+        for dim, shade in fig.shaded(values(rows, "model_dim")):
             of_dim = [row for row in rows if row["model_dim"] == dim]
             of_kinds = [[row for row in of_dim if (row.get("hidden") is not None) == kind] for _, kind, _ in kinds]
             curves = [series(some, None, "parameters", metric) if some else [] for some in of_kinds]
             for some, (_, _, style) in zip(curves, kinds, strict=True):
                 marks += [curve.drawn(shade, style) for curve in some]
             drawn += (both := [curve for some in curves for curve in some])
-            names += [EndLabel(f"d = {dim}", curve.means, shade) for curve in both[-1:]]
-            if metric == METRIC:
-                sizes = {settings_of(row): row["parameters"] for row in of_dim}
-                placed = [p | {"parameters": sizes[s]} for p in points if (s := settings_of(p)) in sizes]
+            names += [fig.EndLabel(f"d = {dim}", curve.means, shade) for curve in both[-1:]]
+            if metric == dana.METRIC:
+                sizes = {dana.settings_of(row): row["parameters"] for row in of_dim}
+                placed = [p | {"parameters": sizes[s]} for p in points if (s := dana.settings_of(p)) in sizes]
                 marks.append(_published_curve(placed, "parameters", shade))
-        x = Axis("parameters", number_format="{x:,.0f}", is_whole=_is_whole(drawn))
+        x = fig.Axis("parameters", number_format="{x:,.0f}", is_whole=_is_whole(drawn))
         panels.append(_accuracy_panel(x, metric, marks, title, names))
     entries = [(f"measured, {runs_in_words(drawn)}; {name}", style) for name, _, style in kinds]
-    return Figure(
+    return fig.Figure(
         panels,
         columns=2,
         width=10.4,
@@ -201,35 +169,42 @@ def mlp_figure(rows: Rows) -> Figure:
     )
 
 
-def _accuracy_panel(x: Axis, metric: str, marks: list[Mark], title: str, names: Sequence[EndLabel]) -> Panel:
-    return Panel(x, Axis(ACCURACIES[metric], limits=(0, 1.03)), marks, title, names)
+def _accuracy_panel(
+    x: fig.Axis, metric: str, marks: list[fig.Mark], title: str, names: Sequence[fig.EndLabel]
+) -> fig.Panel:
+    return fig.Panel(x, fig.Axis(ACCURACIES[metric], limits=(0, 1.03)), marks, title, names)
 
 
 def _is_whole(curves: Sequence[Series]) -> bool:
     return any(curve.is_whole for curve in curves)
 
 
-def _theory(rows: Rows, x: str, shade: str) -> list[Mark]:
+def _theory(rows: Rows, x: str, shade: str) -> list[fig.Mark]:
     """Return both bounds of some networks, and the networks of their sizes that were built and certified."""
-    marks: list[Mark] = []
-    for column, style in (("lower_bound", PROVED), ("previous_bound", PROVED_BEFORE)):
+    marks: list[fig.Mark] = []
+    for column, style in (("lower_bound", fig.PROVED), ("previous_bound", fig.PROVED_BEFORE)):
         points = sorted({(row[x], row[column]) for row in rows if is_number(row.get(column))})
-        marks.append(line(points, {**style, "color": shade}))
+        marks.append(fig.line(points, {**style, "color": shade}))
     certified = _certified(rows)
-    style = {**BUILT, "color": shade, "zorder": 4}
-    return [*marks, Curve([row[x] for row in certified], [row["accuracy"] for row in certified], style)]
+    style = {**fig.BUILT, "color": shade, "zorder": 4}
+    return [*marks, fig.Curve([row[x] for row in certified], [row["accuracy"] for row in certified], style)]
 
 
-def _published_curve(points: Rows, x: str, shade: str) -> Curve:
-    style = {**PUBLISHED, "color": shade, "zorder": 5}
-    return Curve([point[x] for point in points], [point[METRIC] for point in points], style)
+def _published_curve(points: Rows, x: str, shade: str) -> fig.Curve:
+    style = {**fig.PUBLISHED, "color": shade, "zorder": 5}
+    return fig.Curve([point[x] for point in points], [point[dana.METRIC] for point in points], style)
 
 
-def _published_entry(rows: Rows, points: Rows) -> list[Entry]:
+def _published_entry(rows: Rows, points: Rows) -> list[fig.Entry]:
     """Return the legend's entry about published points, if there are any."""
     if not points:
         return []
-    return [(f"published, mean of {shared_value(points, 'runs')} runs{other_steps(rows, points)}", PUBLISHED)]
+    return [
+        (
+            f"published, mean of {shared_value(points, 'runs')} runs{dana.other_steps(rows, points)}",
+            fig.PUBLISHED,
+        )
+    ]
 
 
 def _certified(rows: Rows) -> Rows:
@@ -242,48 +217,50 @@ def _certified(rows: Rows) -> Rows:
 def _sizes(rows: Rows, *columns: str) -> str:
     """Return the sizes that all rows share, in letters, and the number of layers if there are several."""
     layers = shared_value(rows, "layers") if any("layers" in row for row in rows) else 1
-    sizes = shared_sizes(rows, {name: LETTERS[name] for name in columns})
+    sizes = shared_sizes(rows, {name: dana.LETTERS[name] for name in columns})
     return sizes if layers == 1 else ", ".join([sizes, f"{layers} layers"] if sizes else [f"{layers} layers"])
 
 
-def slopes_figure(rows: Rows) -> Figure:
+def slopes_figure(rows: Rows) -> fig.Figure:
     """Declare experiment 4: slopes over d, the slope that the theorem promises, and fitted laws."""
-    ours = slopes_of(rows)
+    ours = dana.slopes_of(rows)
     pairs = zip(ours.dims, ours.slopes, strict=True)
     [curve] = series([{"d": d, "slope": slope} for d, slope in pairs], None, "d", "slope")
-    vocab, points = shared_value(rows, "vocab"), published_beside(rows)
+    vocab, points = shared_value(rows, "vocab"), dana.published_beside(rows)
     xs = np.linspace(min(curve.xs), max(curve.xs), 200)
-    marks: list[Mark] = []
-    entries: list[Entry] = [(f"measured, {runs_in_words([curve])}", {**MEASURED, "color": INK})]
+    marks: list[fig.Mark] = []
+    entries: list[fig.Entry] = [(f"measured, {runs_in_words([curve])}", {**fig.MEASURED, "color": fig.INK})]
     for law, style in _styled_laws(ours.comparison):
-        marks.append(Curve(xs.tolist(), law.at(xs).tolist(), style))
-        entries.append((f"fitted: {describe(law)}", style))
+        marks.append(fig.Curve(xs.tolist(), law.at(xs).tolist(), style))
+        entries.append((f"fitted: {dana.describe(law)}", style))
         if law is ours.comparison.by_aicc:
             low, high = law.band(xs)
-            marks.append(Band(xs.tolist(), low.tolist(), high.tolist(), style["color"]))
-    marks.append(curve.drawn(INK, {"linestyle": "none", "markersize": 5}))
-    published_dims, published_slopes = measured_slopes(points)
+            marks.append(fig.Band(xs.tolist(), low.tolist(), high.tolist(), style["color"]))
+    marks.append(curve.drawn(fig.INK, {"linestyle": "none", "markersize": 5}))
+    published_dims, published_slopes = dana.measured_slopes(points)
     if published_dims:
-        marks.append(Curve(published_dims, published_slopes, {**PUBLISHED, "color": INK}))
-        entries.append((f"of the published accuracies{other_steps(rows, points)}", {**PUBLISHED, "color": INK}))
-    bound = {**PROVED, "color": QUIET}
-    marks.append(Curve(xs.tolist(), ((1 - 1 / vocab) * xs / vocab**2).tolist(), bound))
+        marks.append(fig.Curve(published_dims, published_slopes, {**fig.PUBLISHED, "color": fig.INK}))
+        entries.append(
+            (f"of the published accuracies{dana.other_steps(rows, points)}", {**fig.PUBLISHED, "color": fig.INK})
+        )
+    bound = {**fig.PROVED, "color": fig.QUIET}
+    marks.append(fig.Curve(xs.tolist(), ((1 - 1 / vocab) * xs / vocab**2).tolist(), bound))
     entries.append(("proved: (1 − 1/ω)·d/ω², the slope of the bound", bound))
     title = f"Slopes of accuracy over heads, below {SATURATED}; ω = {vocab}"
     failed = [f"{law.family} failed: {law.reason}" for law in ours.comparison.fits if law.status == "failed"]
-    x, y = Axis("d = d_h", is_whole=curve.is_whole), Axis("accuracy gained per head", limits=(0, None))
-    return Figure(
-        [Panel(x, y, marks, title)],
+    x, y = fig.Axis("d = d_h", is_whole=curve.is_whole), fig.Axis("accuracy gained per head", limits=(0, None))
+    return fig.Figure(
+        [fig.Panel(x, y, marks, title)],
         height=5.2,
         legend=entries,
         legend_inside={"loc": "upper left", "fontsize": 8},
-        heading=". ".join([preference(ours.comparison), *failed]),
+        heading=". ".join([dana.preference(ours.comparison), *failed]),
     )
 
 
-def _styled_laws(comparison: FamilyComparison) -> list[tuple[FamilyFit, Style]]:
+def _styled_laws(comparison: FamilyComparison) -> list[tuple[FamilyFit, fig.Style]]:
     """Return every fit that succeeded with the style of its line; the preferred one stands out."""
-    styled: list[tuple[FamilyFit, Style]] = []
+    styled: list[tuple[FamilyFit, fig.Style]] = []
     for law, pattern in zip(comparison.fits, LAW_LINES, strict=False):
         best = law is comparison.by_aicc
         look = {"color": PREFERRED_LAW if best else OTHER_LAW, "linestyle": pattern, "linewidth": 1.8 if best else 1.2}
@@ -292,119 +269,119 @@ def _styled_laws(comparison: FamilyComparison) -> list[tuple[FamilyFit, Style]]:
     return styled
 
 
-def record_figure(experiments: Sequence[Gaps]) -> Figure:
+def record_figure(experiments: Sequence[dana.Gaps]) -> fig.Figure:
     """Declare all published points: ours against theirs, and each experiment's gaps beside those of noise alone."""
-    left: list[Mark] = [Curve([0, 1], [0, 1], {**PROVED_BEFORE, "color": QUIET})]
-    right: list[Mark] = []
-    for place, (experiment, shade) in enumerate(shaded(experiments)):
+    left: list[fig.Mark] = [fig.Curve([0, 1], [0, 1], {**fig.PROVED_BEFORE, "color": fig.QUIET})]
+    right: list[fig.Mark] = []
+    for place, (experiment, shade) in enumerate(fig.shaded(experiments)):
         style, points, noise = {**POINT, "color": shade}, experiment.points, experiment.expected
-        left.append(Curve([point.published for point in points], [point.here for point in points], style))
-        right.append(Curve([point.gap for point in points], [place] * len(points), style))
+        left.append(fig.Curve([point.published for point in points], [point.here for point in points], style))
+        right.append(fig.Curve([point.gap for point in points], [place] * len(points), style))
         if noise is not None:
-            right.append(Curve([-noise, noise], [place, place], NOISE))
-    right.append(Rule({**PROVED_BEFORE, "color": QUIET}, x=0))
+            right.append(fig.Curve([-noise, noise], [place, place], NOISE))
+    right.append(fig.Rule({**fig.PROVED_BEFORE, "color": fig.QUIET}, x=0))
     names = [experiment.name.removeprefix("dana-2025-") for experiment in experiments]
     count = sum(len(experiment.points) for experiment in experiments)
-    x, y = Axis("published training accuracy"), Axis("training accuracy here")
-    gap = Axis("here − published", most_ticks=6)
-    experiment_axis = Axis("experiment", ticks=range(len(names)), tick_names=names, is_inverted=True)
-    return Figure(
-        [Panel(x, y, left, f"{count} points"), Panel(gap, experiment_axis, right, "Gaps by experiment")],
+    x, y = fig.Axis("published training accuracy"), fig.Axis("training accuracy here")
+    gap = fig.Axis("here − published", most_ticks=6)
+    experiment_axis = fig.Axis("experiment", ticks=range(len(names)), tick_names=names, is_inverted=True)
+    return fig.Figure(
+        [fig.Panel(x, y, left, f"{count} points"), fig.Panel(gap, experiment_axis, right, "Gaps by experiment")],
         columns=2,
         width=10.4,
         height=5.4,
         legend=[
             ("a point: mean of our runs, and the published mean", POINT),
-            ("no gap", PROVED_BEFORE),
+            ("no gap", fig.PROVED_BEFORE),
             ("band: ± the mean |gap| that noise alone would make", NOISE),
         ],
         heading="Dana, Pydi & Chevaleyre 2025: every published point, and ours",
     )
 
 
-def held_figure(rows: Rows) -> Figure:
+def held_figure(rows: Rows) -> fig.Figure:
     """Declare associations held against heads: trained and proved, promised, built and proved, guessed, and all."""
-    table, first = held_of(rows), held_of(rows)[0]
-    sizes = {letter: shared_value(rows, name) for name, letter in LETTERS.items() if name in SIZES[:3]}
+    table, first = dana.held_of(rows), dana.held_of(rows)[0]
+    sizes = {letter: shared_value(rows, name) for name, letter in dana.LETTERS.items() if name in SIZES[:3]}
     every = int(shared_value(rows, "examples"))
     least = min(held.most for held in table)
     allowed = f"; counting allows {least:,} or more" if least >= first.examples else ""
-    built_mark, promised, heads = {**BUILT, "color": THEORY_INK}, {**PROVED, "color": THEORY_INK}, "H, heads"
-    marks: list[Mark] = [
-        line([(held.heads, every) for held in table], {**ALL, "color": QUIET}),
-        Curve([held.heads for held in table], [held.right for held in table], TRAINED),
-        Curve([held.heads for held in table], [held.built for held in table], built_mark),
-        line([(held.heads, held.promised) for held in table], promised),
-        line([(held.heads, held.guessed) for held in table], {**PROVED_BEFORE, "color": QUIET}),
-        *_written_numbers(quoted(table)),
+    built_mark, promised, heads = {**fig.BUILT, "color": THEORY_INK}, {**fig.PROVED, "color": THEORY_INK}, "H, heads"
+    marks: list[fig.Mark] = [
+        fig.line([(held.heads, every) for held in table], {**ALL, "color": fig.QUIET}),
+        fig.Curve([held.heads for held in table], [held.right for held in table], TRAINED),
+        fig.Curve([held.heads for held in table], [held.built for held in table], built_mark),
+        fig.line([(held.heads, held.promised) for held in table], promised),
+        fig.line([(held.heads, held.guessed) for held in table], {**fig.PROVED_BEFORE, "color": fig.QUIET}),
+        *_written_numbers(dana.quoted(table)),
     ]
     entries = [
         ("trained, single runs; each answer proved", TRAINED),
         ("built by dana-2025; each answer proved", built_mark),
         ("promised by the theorem: H·d_h + d", promised),
-        (f"uniform guesses, in the mean: {first.guessed:g}", PROVED_BEFORE),
+        (f"uniform guesses, in the mean: {first.guessed:g}", fig.PROVED_BEFORE),
         (f"all that are asked for{allowed}", ALL),
     ]
-    y = Axis(f"associations held, of {every:,}", limits=(0, 1.06 * every), number_format="{x:,.0f}")
+    y = fig.Axis(f"associations held, of {every:,}", limits=(0, 1.06 * every), number_format="{x:,.0f}")
     heading = ", ".join(f"{letter} = {value:g}" for letter, value in sizes.items())
     heading = f"What one layer of attention alone holds; {heading}"
-    return Figure([Panel(Axis(heads), y, marks)], height=5.2, legend=entries, heading=heading)
+    return fig.Figure([fig.Panel(fig.Axis(heads), y, marks)], height=5.2, legend=entries, heading=heading)
 
 
-def _written_numbers(held: MemorizedCount) -> list[Annotation]:
+def _written_numbers(held: dana.MemorizedCount) -> list[fig.Annotation]:
     """Return three numbers of one network, beside their marks."""
     look = {"ha": "center", "va": "center", "fontsize": 9.5}
     numbers = [(held.right, TRAINED["color"], (-20, 9)), (held.built, THEORY_INK, (0, 12))]
     return [
-        Annotation(f"{number:,}", held.heads, number, shift, {**look, "color": colour})
+        fig.Annotation(f"{number:,}", held.heads, number, shift, {**look, "color": colour})
         for number, colour, shift in [*numbers, (held.promised, THEORY_INK, (0, -8.5))]
     ]
 
 
-def _figures(_: str, rows: Rows, __: object = ()) -> list[AvailableFigure]:
+def _figures(_: str, rows: Rows, __: object = ()) -> list[fig.AvailableFigure]:
     plain = [row for row in rows if row.get("hidden") is None]
     varying = {name for name in ("model_dim", "head_dim", "heads") if len(values(plain, name)) > 1}
     figures = []
     if len(plain) != len(rows):
         caption = "Accuracy against parameters: more heads, or one head and a wider MLP, with published numbers."
-        figures.append(AvailableFigure(AGAINST_MLP, caption, partial(mlp_figure, rows)))
+        figures.append(fig.AvailableFigure(AGAINST_MLP, caption, partial(mlp_figure, rows)))
     along = "heads" if "heads" in varying else next(iter(varying)) if len(varying) == 1 else None
     if along is not None:
         caption = f"Accuracy against {SWEEPS[along].caption} with published numbers and bounds."
-        figures.append(AvailableFigure(SWEEPS[along].name, caption, partial(sweep_figure, plain, along)))
-    if varying == {"model_dim", "head_dim", "heads"} and has_slopes(plain):
+        figures.append(fig.AvailableFigure(SWEEPS[along].name, caption, partial(sweep_figure, plain, along)))
+    if varying == {"model_dim", "head_dim", "heads"} and dana.has_slopes(plain):
         caption = "Accuracy gained per head, against the dimension (the paper's experiment 4)."
-        figures.append(AvailableFigure("slopes", caption, partial(slopes_figure, plain)))
+        figures.append(fig.AvailableFigure("slopes", caption, partial(slopes_figure, plain)))
     return figures
 
 
-def _tables(experiment: str, rows: Rows) -> list[DataTable]:
+def _tables(experiment: str, rows: Rows) -> list[fig.DataTable]:
     """Return every published point, slopes of the curves, what the paper says about them, and laws of the slopes."""
     tables = []
     if _has_published(rows):
-        points = [point.cells() for point in gaps(experiment, rows).points]
+        points = [point.cells() for point in dana.gaps(experiment, rows).points]
         title = "Published points: training accuracy, as it was reported, and over all contexts (uniform)"
-        tables.append(DataTable(title, points))
-        if experiment in published_names():
-            cells = [slope.cells() for slope in slopes(experiment, rows)]
-            tables.append(DataTable(f"Slopes of accuracy below {SATURATED} (95 %)", cells))
-        if reported := [claim.cells() for claim in claims({experiment: rows})]:
-            tables.append(DataTable("What the paper reports of them (95 %)", reported))
+        tables.append(fig.DataTable(title, points))
+        if experiment in dana.published_names():
+            cells = [slope.cells() for slope in dana.slopes(experiment, rows)]
+            tables.append(fig.DataTable(f"Slopes of accuracy below {SATURATED} (95 %)", cells))
+        if reported := [claim.cells() for claim in dana.claims({experiment: rows})]:
+            tables.append(fig.DataTable("What the paper reports of them (95 %)", reported))
     plain = [row for row in rows if row.get("hidden") is None]
-    if len(values(plain, "heads")) > 1 and has_slopes(plain):
-        tables.append(DataTable("Laws fitted to the slopes over d", law_rows(slopes_of(plain).comparison)))
+    if len(values(plain, "heads")) > 1 and dana.has_slopes(plain):
+        tables.append(fig.DataTable("Laws fitted to the slopes over d", law_rows(dana.slopes_of(plain).comparison)))
     return tables
 
 
 def _has_published(rows: Rows) -> bool:
-    return any(is_number(row.get(METRIC)) for row in rows) and bool(published_beside(rows))
+    return any(is_number(row.get(dana.METRIC)) for row in rows) and bool(dana.published_beside(rows))
 
 
 def _findings(experiment: str, rows: Rows) -> list[str]:
     findings = []
     if _has_published(rows):
-        apart = gaps(experiment, rows)
-        findings.append(apart.in_words() + other_steps(rows, published_beside(rows)))
+        apart = dana.gaps(experiment, rows)
+        findings.append(apart.in_words() + dana.other_steps(rows, dana.published_beside(rows)))
         if apart.uniform is not None:
             side = "lower" if apart.uniform < 0 else "higher"
             findings.append(
@@ -415,7 +392,7 @@ def _findings(experiment: str, rows: Rows) -> list[str]:
     if bounded:
         above = sum(row["accuracy"] > row["lower_bound"] for row in bounded)
         findings.append(f"{above:,} of {len(bounded):,} trained networks are above the proved lower bound.")
-    for claim in claims({experiment: rows}):
+    for claim in dana.claims({experiment: rows}):
         theirs = f"the paper says {claim.reported}; its points give {estimate_in_words(claim.published)}"
         what = f"{claim.what[0].upper()}{claim.what[1:]}"
         findings.append(f"{what}: {estimate_in_words(claim.here)} here; {theirs}.")
@@ -431,25 +408,28 @@ DANA = Paper(
 )
 
 
-def paper_page(name: str) -> ResultsPage:
+def paper_page(name: str) -> fig.ResultsPage:
     """Return the page about the whole paper: all published points against ours, slopes, and what is held."""
-    tables = shipped_tables()
-    experiments, all_slopes, reported = record(tables)
+    tables = dana.shipped_tables()
+    experiments, all_slopes, reported = dana.record(tables)
     *each, together = experiments
     rows = built("held")
-    held = held_of(rows)
+    held = dana.held_of(rows)
     caption = "Associations held by networks that were trained, each answer proved, beside what the theorem promises."
     figures = [
-        AvailableFigure("published", "All published points: ours against theirs.", partial(record_figure, each)),
-        AvailableFigure("held", caption, partial(held_figure, rows)),
+        fig.AvailableFigure("published", "All published points: ours against theirs.", partial(record_figure, each)),
+        fig.AvailableFigure("held", caption, partial(held_figure, rows)),
     ]
-    findings = [together.in_words(), quoted(held).in_words()]
+    findings = [together.in_words(), dana.quoted(held).in_words()]
     findings += [f"{part.name.removeprefix(f'{name}-')}: {part.in_words()}" for part in each]
-    cells = {
-        "Gaps by experiment: training accuracy, here minus published": experiments,
-        "What the paper reports (95 %)": reported,
-        "Slopes of accuracy below 0.9 (95 %)": all_slopes,
-        "How many associations are held: single runs, each answer proved": held,
-    }
-    listed = [DataTable(title, [item.cells() for item in items]) for title, items in cells.items()]
+    listed = [
+        fig.DataTable(
+            "Gaps by experiment: training accuracy, here minus published", [gap.cells() for gap in experiments]
+        ),
+        fig.DataTable("What the paper reports (95 %)", [claim.cells() for claim in reported]),
+        fig.DataTable("Slopes of accuracy below 0.9 (95 %)", [slope.cells() for slope in all_slopes]),
+        fig.DataTable(
+            "How many associations are held: single runs, each answer proved", [count.cells() for count in held]
+        ),
+    ]
     return DANA.page(name, findings, figures, listed, sum(map(len, tables.values())))

@@ -15,26 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from byheart.exhibits import (
-    INK,
-    MEASURED,
-    PROVED,
-    PROVED_BEFORE,
-    QUIET,
-    AvailableFigure,
-    Axis,
-    Curve,
-    DataTable,
-    Entry,
-    Figure,
-    Mark,
-    Panel,
-    ResultsPage,
-    Rule,
-    Style,
-    line,
-    shaded,
-)
+from byheart import exhibits as fig
 from byheart.lab.fits import FamilyFit, compare, fit
 from byheart.lab.models.madden import MaddenDecoder
 from byheart.lab.rows import is_number
@@ -59,17 +40,17 @@ LEAST_EXCESS = 1e-9
 """Relative excess of a loss at the entropy, or below it by rounding, when its logarithm is taken."""
 LEAST_POINTS = 3
 """Number of crossings that a law takes."""
-WITHIN_LINE: Style = {"linestyle": "-.", "linewidth": 1}
-ENTROPY: Style = {"linestyle": (0, (5, 2)), "linewidth": 0.9}
-LEAST: Style = {"marker": "s", "markersize": 5, "linestyle": "none", "mfc": "white"}
-CROSSING: Style = {"marker": "o", "markersize": 4.5, "linestyle": "none"}
-MISSED: Style = {"marker": "^", "markersize": 7, "linestyle": "none", "mfc": "white"}
-LAW: Style = {"linestyle": "-", "linewidth": 1.4}
+WITHIN_LINE: fig.Style = {"linestyle": "-.", "linewidth": 1}
+ENTROPY: fig.Style = {"linestyle": (0, (5, 2)), "linewidth": 0.9}
+LEAST: fig.Style = {"marker": "s", "markersize": 5, "linestyle": "none", "mfc": "white"}
+CROSSING: fig.Style = {"marker": "o", "markersize": 4.5, "linestyle": "none"}
+MISSED: fig.Style = {"marker": "^", "markersize": 7, "linestyle": "none", "mfc": "white"}
+LAW: fig.Style = {"linestyle": "-", "linewidth": 1.4}
 SETTINGS = {False: "everything trained", True: "embedding and attention frozen"}
 SHADES = {False: "#b3123f", True: "#1f3f8f"}
 """Colour of each setting, by ``frozen``."""
 WHOLE = "{x:,.0f}"
-HIDDEN_AXIS = Axis("m, hidden neurons", scale="log2", number_format=WHOLE)
+HIDDEN_AXIS = fig.Axis("m, hidden neurons", scale="log2", number_format=WHOLE)
 
 
 @dataclass(frozen=True)
@@ -184,27 +165,27 @@ def law_in_words(law: FamilyFit) -> str:
     return f"m = {a.value:.4g}·n^{b.value:.3g} ({law.level:.0%}: {b.low:.3g} to {b.high:.3g})".replace("%", " %")
 
 
-def loss_figure(rows: Rows) -> Figure:
+def loss_figure(rows: Rows) -> fig.Figure:
     """Declare one setting: loss and excess above the entropy against m for each n, and the least m within 1 %."""
     columns = ("stories", "hidden", "loss", "entropy", "relative_excess", "contexts", "vocab", "frozen")
     check_columns(rows, *columns)
     frozen = bool(shared_value(rows, "frozen"))
     losses, excesses = (series(rows, "stories", "hidden", metric) for metric in ("loss", "relative_excess"))
     entropies = {row["stories"]: row["entropy"] for row in rows}
-    loss_marks, excess_marks = list[Mark](), list[Mark]()
-    for curve, shade in shaded(losses):
-        loss_marks += [Rule({**ENTROPY, "color": shade}, y=entropies[curve.key]), curve.drawn(shade)]
-    excess_marks += [curve.drawn(shade) for curve, shade in shaded(excesses)]
-    excess_marks.append(Rule({**WITHIN_LINE, "color": QUIET}, y=WITHIN))
-    loss = Axis("loss, nats a token", scale="log", is_round=True, has_minor_ticks=False, number_format="{x:g}")
-    excess = Axis("(loss − entropy) / entropy", scale="log")
+    loss_marks, excess_marks = list[fig.Mark](), list[fig.Mark]()
+    for curve, shade in fig.shaded(losses):
+        loss_marks += [fig.Rule({**ENTROPY, "color": shade}, y=entropies[curve.key]), curve.drawn(shade)]
+    excess_marks += [curve.drawn(shade) for curve, shade in fig.shaded(excesses)]
+    excess_marks.append(fig.Rule({**WITHIN_LINE, "color": fig.QUIET}, y=WITHIN))
+    loss = fig.Axis("loss, nats a token", scale="log", is_round=True, has_minor_ticks=False, number_format="{x:g}")
+    excess = fig.Axis("(loss − entropy) / entropy", scale="log")
     titles = ("The loss, and the entropy of the data", "How far the loss is above the entropy")
     least, more = _widths_panel({frozen: widths(rows)})
-    measured = (f"measured, {runs_in_words(losses)}", MEASURED)
-    return Figure(
+    measured = (f"measured, {runs_in_words(losses)}", fig.MEASURED)
+    return fig.Figure(
         [
-            Panel(HIDDEN_AXIS, loss, loss_marks, titles[0], end_labels(losses, "n = {:,}")),
-            Panel(HIDDEN_AXIS, excess, excess_marks, titles[1], end_labels(excesses, "n = {:,}")),
+            fig.Panel(HIDDEN_AXIS, loss, loss_marks, titles[0], end_labels(losses, "n = {:,}")),
+            fig.Panel(HIDDEN_AXIS, excess, excess_marks, titles[1], end_labels(excesses, "n = {:,}")),
             least,
         ],
         columns=3,
@@ -216,19 +197,19 @@ def loss_figure(rows: Rows) -> Figure:
     )
 
 
-def settings_figure(tables: Sequence[Rows]) -> Figure:
+def settings_figure(tables: Sequence[Rows]) -> fig.Figure:
     """Declare both settings: the least m within 1 %, and its parameters beside those that counting needs."""
     settings = {bool(shared_value(rows, "frozen")): widths(rows) for rows in tables}
     least, entries = _widths_panel(settings)
-    marks: list[Mark] = []
+    marks: list[fig.Mark] = []
     for frozen, some in settings.items():
         points = [(width.stories, width.parameters) for width in some if width.parameters is not None]
-        marks.append(Curve([n for n, _ in points], [W for _, W in points], {**LEAST, "color": SHADES[frozen]}))
+        marks.append(fig.Curve([n for n, _ in points], [W for _, W in points], {**LEAST, "color": SHADES[frozen]}))
     sizes = _all_sizes(settings)
-    marks.append(line([(width.stories, width.needed) for width in sizes], {**PROVED_BEFORE, "color": INK}))
+    marks.append(fig.line([(width.stories, width.needed) for width in sizes], {**fig.PROVED_BEFORE, "color": fig.INK}))
     title = "ω(17 + m) + 1088 + 17m at the least m, and N(ω − 1)"
-    return Figure(
-        [least, Panel(_stories_axis(sizes), Axis("parameters", scale="log"), marks, title)],
+    return fig.Figure(
+        [least, fig.Panel(_stories_axis(sizes), fig.Axis("parameters", scale="log"), marks, title)],
         columns=2,
         width=10.4,
         height=5.4,
@@ -237,30 +218,30 @@ def settings_figure(tables: Sequence[Rows]) -> Figure:
     )
 
 
-def _widths_panel(settings: Settings) -> tuple[Panel, list[Entry]]:
+def _widths_panel(settings: Settings) -> tuple[fig.Panel, list[fig.Entry]]:
     """Declare the least m; where no m of the grid is enough, an arrow upwards at the largest, which is no number."""
-    marks: list[Mark] = []
-    entries: list[Entry] = []
+    marks: list[fig.Mark] = []
+    entries: list[fig.Entry] = []
     for frozen, some in settings.items():
         which = f" ({SETTINGS[frozen]})" if len(settings) > 1 else ""
         for kind, xs, ys, text in _kinds_of_marks(some):
             style = {**kind, "color": SHADES[frozen]}
-            marks.append(Curve(xs, ys, style))
+            marks.append(fig.Curve(xs, ys, style))
             entries += [(f"{text}{which}", style)] if xs else []
         law = growth(some)
         if law.status == "fitted":
             xs, _ = crossings(some)
             style = {**LAW, "color": SHADES[frozen]}
-            marks.append(Curve(xs, law.at(xs).tolist(), style))
+            marks.append(fig.Curve(xs, law.at(xs).tolist(), style))
             entries.append((f"fitted: {law_in_words(law)}", style))
     sizes = _all_sizes(settings)
-    enough, needed = {**PROVED, "color": INK}, {**PROVED_BEFORE, "color": INK}
-    marks.append(line([(width.stories, width.contexts) for width in sizes], enough))
-    marks.append(line([(width.stories, width.needed_width) for width in sizes], needed))
+    enough, needed = {**fig.PROVED, "color": fig.INK}, {**fig.PROVED_BEFORE, "color": fig.INK}
+    marks.append(fig.line([(width.stories, width.contexts) for width in sizes], enough))
+    marks.append(fig.line([(width.stories, width.needed_width) for width in sizes], needed))
     entries += [("proved: m = N, contexts, suffices", enough)]
     entries += [("proved: m that any N distributions need, by counting", needed)]
-    y = Axis("m, hidden neurons", scale="log", number_format=WHOLE)
-    return Panel(_stories_axis(sizes), y, marks, "The least m within 1 % of the entropy"), entries
+    y = fig.Axis("m, hidden neurons", scale="log", number_format=WHOLE)
+    return fig.Panel(_stories_axis(sizes), y, marks, "The least m within 1 % of the entropy"), entries
 
 
 def _all_sizes(settings: Settings) -> list[Width]:
@@ -269,7 +250,7 @@ def _all_sizes(settings: Settings) -> list[Width]:
     return [sizes[stories] for stories in sorted(sizes)]
 
 
-def _kinds_of_marks(some: Sequence[Width]) -> list[tuple[Style, list[int], list[float], str]]:
+def _kinds_of_marks(some: Sequence[Width]) -> list[tuple[fig.Style, list[int], list[float], str]]:
     """Return the kinds of marks, where they stand, and their names in the legend."""
     enough = [(width.stories, width.least) for width in some if width.least is not None]
     missed = [width for width in some if width.least is None]
@@ -281,26 +262,26 @@ def _kinds_of_marks(some: Sequence[Width]) -> list[tuple[Style, list[int], list[
     ]
 
 
-def _stories_axis(sizes: Sequence[Width]) -> Axis:
-    return Axis("n, stories", ticks=[width.stories for width in sizes], number_format=WHOLE)
+def _stories_axis(sizes: Sequence[Width]) -> fig.Axis:
+    return fig.Axis("n, stories", ticks=[width.stories for width in sizes], number_format=WHOLE)
 
 
-def _figures(_: str, rows: Rows, __: object = ()) -> list[AvailableFigure]:
+def _figures(_: str, rows: Rows, __: object = ()) -> list[fig.AvailableFigure]:
     caption = "Loss and entropy against hidden neurons, the excess, and the fewest neurons within 1 % of the entropy."
-    return [AvailableFigure("loss-gap", caption, partial(loss_figure, rows))]
+    return [fig.AvailableFigure("loss-gap", caption, partial(loss_figure, rows))]
 
 
-def _tables(_: str, rows: Rows) -> list[DataTable]:
+def _tables(_: str, rows: Rows) -> list[fig.DataTable]:
     """Return the least m within 1 % for each n, and laws over n of the m at which 1 % is crossed."""
     if not rows:
         return []
     sizes = widths(rows)
     title = "The least m within 1 % of the entropy, its parameters ω(17 + m) + 1088 + 17m, and N(ω − 1)"
-    tables = [DataTable(title, [width.cells() for width in sizes])]
+    tables = [fig.DataTable(title, [width.cells() for width in sizes])]
     xs, ys = crossings(sizes)
     if len(xs) >= LEAST_POINTS:
         title = "Laws of the m at which the excess crosses 1 %, over the stories (95 %)"
-        tables.append(DataTable(title, law_rows(compare(xs, ys, ("linear", "quadratic", "power")))))
+        tables.append(fig.DataTable(title, law_rows(compare(xs, ys, ("linear", "quadratic", "power")))))
     return tables
 
 
@@ -339,12 +320,12 @@ MADDEN = Paper(
 )
 
 
-def paper_page(name: str) -> ResultsPage:
+def paper_page(name: str) -> fig.ResultsPage:
     """Return the page about both settings: a figure that compares them, then each setting's figures and tables."""
     rows_of = {each: shipped_rows(each) for each in sorted(EXPERIMENTS)}
     shipped = {each.removeprefix(f"{name}-"): rows for each, rows in rows_of.items() if rows}
     caption = "The fewest hidden neurons within 1 % of the entropy in both settings, and their parameters."
-    figures = [AvailableFigure("settings", caption, partial(settings_figure, list(shipped.values())))]
+    figures = [fig.AvailableFigure("settings", caption, partial(settings_figure, list(shipped.values())))]
     for setting, rows in shipped.items():
-        figures += [AvailableFigure(f"{setting}-{own.name}", own.caption, own.make) for own in _figures(name, rows)]
+        figures += [fig.AvailableFigure(f"{setting}-{own.name}", own.caption, own.make) for own in _figures(name, rows)]
     return MADDEN.page_of_all(name, rows_of, figures, _tables)

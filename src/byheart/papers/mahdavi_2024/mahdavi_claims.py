@@ -56,7 +56,7 @@ class SaturationLine:
         """Return slope and R² with their intervals, the F test of straightness, and right answers beside proved."""
         line = self.line
         seeds = None if line is None else line.over_seeds
-        cells = {"examples": self.examples, "points": None if line is None else line.points}
+        cells: Cells = {"examples": self.examples, "points": None if line is None else line.points}
         cells |= interval_cells("slope", None if line is None else line.slope)
         cells |= {"over_seeds_low": None if seeds is None else seeds.low}
         cells |= {"over_seeds_high": None if seeds is None else seeds.high}
