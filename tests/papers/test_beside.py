@@ -8,7 +8,16 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.papers.capacity import Rung, _member, beside, experiment
-from byheart.papers.capacity.beside import COMPILED, NETWORKS, Labels, build_beside, labels_of, shipped_beside
+from byheart.papers.capacity.beside import (
+    COMPILED,
+    NETWORKS,
+    Beside,
+    Labels,
+    beside_in_words,
+    build_beside,
+    labels_of,
+    shipped_beside,
+)
 from byheart.papers.results import built
 
 FEW = Labels(examples=12, length=3, vocab=5, labels=4)
@@ -30,6 +39,12 @@ def test_the_labels_are_those_of_the_first_seed() -> None:
 def test_networks_stand_beside_the_n_at_which_most_was_held() -> None:
     less, more = Rung(1000, 1), Rung(1000, 2)
     assert [labels.examples for labels in labels_of([*rows_of(less), *rows_of(more, bits=1.5)])] == [more.examples]
+
+
+def test_networks_of_one_kind_are_one_range() -> None:
+    networks = [Beside("folding", N, P, 6 * N / P, 340) for N, P in ((4000, 1036), (8000, 1500))]
+    assert beside_in_words(networks)[0].endswith(": folding (of up to 340 bits) 23.17 to 32.00.")
+    assert beside_in_words([]) == []
 
 
 def test_one_of_each_kind_holds_every_label() -> None:

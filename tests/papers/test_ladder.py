@@ -8,7 +8,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.lab.models.gpt import gpt_with
-from byheart.papers.capacity import Rung, experiment, groups, held, ladder, plateaus, tunings, work
+from byheart.papers.capacity import Rung, even_batch, experiment, groups, held, ladder, plateaus, tunings, varied, work
 from byheart.papers.results import table
 
 
@@ -35,6 +35,15 @@ def test_ladders_have_every_rung_once() -> None:
     jobs = groups(rungs)
     assert [len(job) for job in jobs] == [12] * 2, "three demands, two rates and two seeds of each size"
     assert sorted((rung for job in jobs for rung in job), key=repr) == sorted(rungs, key=repr)
+
+
+def test_rungs_are_varied_one_setting_at_a_time() -> None:
+    variations = varied([Rung(1000, 4, steps=100)], rates=[0.5, 2], times=[3])
+    assert [(rung.learning_rate, rung.steps) for rung in variations] == [(0.01, 100), (0.04, 100), (0.02, 300)]
+
+
+def test_batches_are_equal_and_as_few_as_possible() -> None:
+    assert [even_batch(60, most=most) for most in (25, 60, 100)] == [20, 60, 60]
 
 
 @pytest.mark.parametrize("scale", ["smoke", "short", "paper"])

@@ -1,10 +1,7 @@
 """Universal approximation by memorizing a grid: a function in, a Transformer whose outputs are close to it out.
 
-- :func:`find` a function: an example by name, or the user's own.
-- :func:`approximate` it: quantise, memorize the grid, certify (Kajitsuka & Sato 2024).
-- :func:`measure` how far the network is from it, on random points.
-
-Memorizing is left to :mod:`byheart.constructions`, certifying to :mod:`byheart.certificates`.
+:func:`find` a function, an example by name or the user's own; :func:`approximate` it by quantising and memorizing the
+grid, which is certified (Kajitsuka & Sato 2024); :func:`measure` how far the network is from it, on random points.
 """
 
 from byheart.approximation.approximate import Approximation, Design, approximate

@@ -135,12 +135,7 @@ def approximate(
 def choose(
     target: Target, *, length: int, dim: int, epsilon: float, p: float, seed: int = 0, largest: int = LARGEST_GRID
 ) -> Design:
-    """Choose the smallest grid that is fine enough on random points, which are not those of :func:`measure`.
-
-    >>> from byheart.approximation import find
-    >>> [choose(find("contrast"), length=3, dim=1, epsilon=e, p=2).cells for e in (0.4, 0.2, 0.1)]
-    [2, 3, 5]
-    """
+    """Choose the smallest grid that is fine enough on random points, which are not those of :func:`measure`."""
     points = random_points(_SAMPLES, length, dim, np.random.default_rng([seed, 2]))
     values = target(points)
     s = -math.floor(math.log2(2 * _ROUNDING_SHARE * epsilon / length ** (1 / p)))
@@ -247,38 +242,22 @@ def quantise(cells: int, dim: int, ramp_bits: int) -> FeedForward:
 
 
 def numbers(points: Floats, cells: int) -> Floats:
-    """Return the cell numbers of ``points``, as :func:`quantise` gives them off the ramps.
-
-    >>> numbers(np.array([0.0, 0.24, 0.25, 1.0]), 4).tolist()
-    [4.0, 4.0, 5.0, 7.0]
-    """
+    """Return the cell numbers of ``points``, as :func:`quantise` gives them off the ramps."""
     return cells + np.minimum(np.floor(points * cells), cells - 1.0)
 
 
 def centres(numbers: Floats, cells: int) -> Floats:
-    """Return the centres of the cells with these numbers.
-
-    >>> centres(np.array([4.0, 7.0]), 4).tolist()
-    [0.125, 0.875]
-    """
+    """Return the centres of the cells with these numbers."""
     return (numbers - cells + 0.5) / cells
 
 
 def grid_size(cells: int, length: int, dim: int) -> int:
-    """Count the multisets of ``length`` cells out of ``cells``^``dim``.
-
-    >>> grid_size(4, 3, 1), grid_size(4, 2, 2)
-    (20, 136)
-    """
+    """Count the multisets of ``length`` cells out of ``cells``^``dim``."""
     return math.comb(cells**dim + length - 1, length)
 
 
 def grid(cells: int, length: int, dim: int) -> Floats:
-    """Return all multisets of cells, each once, as sequences of cell numbers: [M, n, d].
-
-    >>> grid(2, 2, 1)[:, :, 0].tolist()
-    [[2.0, 2.0], [2.0, 3.0], [3.0, 3.0]]
-    """
+    """Return all multisets of cells, each once, as sequences of cell numbers: [M, n, d]."""
     table = np.array(list(product(range(cells, 2 * cells), repeat=dim)), np.float64)
     chosen = list(combinations_with_replacement(range(len(table)), length))
     return np.asarray(table[np.array(chosen)], np.float64)

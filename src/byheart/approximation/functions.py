@@ -1,10 +1,9 @@
 """The functions to approximate: they give one number per token, and their values move with the tokens.
 
-A function takes float64 [S, n, d], S sequences of n tokens in [0, 1]^d, and gives float64 [S, n]: one output per token,
-d' = 1. (The theorem has any d'; d' functions, approximated one by one, are the same thing.) There are a few examples by
-name, and :func:`find` also takes a function of the user's own, ``path/to/file.py:function``. A :class:`Target` holds a
-function to what is expected of it: shapes, finite numbers, and, on random points, permutation-equivariance. Continuity,
-which the theorem also asks for, cannot be checked from outside.
+A function takes float64 [S, n, d], S sequences of n tokens in [0, 1]^d, and gives float64 [S, n]: one output per token.
+(The theorem has d' outputs; d' functions, approximated one by one, are the same thing.) A :class:`Target` checks its
+shapes, that its numbers are finite, and, on random points, permutation-equivariance. Continuity, which the theorem also
+asks for, cannot be checked from outside.
 """
 
 import importlib.util
@@ -170,12 +169,6 @@ def check_equivariance(target: Target, length: int, dim: int, rng: np.random.Gen
     """Raise BadInput, with an example, if the values do not move with the tokens; on random points, up to rounding.
 
     Half of the points are from {0, ½, 1}, so that equal tokens occur.
-
-    >>> check_equivariance(find("rank"), 3, 1, np.random.default_rng(0))
-    >>> check_equivariance(Target("first", lambda x: x[:, :, 0] - x[:, :1, 0]), 2, 1, np.random.default_rng(0))
-    Traceback (most recent call last):
-    byheart.errors.BadInput: first: is not permutation-equivariant: on [[0], [1]] it answers [0, 1], on the same \
-tokens in the order [[1], [0]] it answers [0, -1]; expected the same numbers in the new order
     """
     shape = (_CHECKED, length, dim)
     points = np.concatenate([rng.random(shape), rng.integers(3, size=shape) / 2])

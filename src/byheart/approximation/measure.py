@@ -3,8 +3,7 @@
 d_p(f, g) = (∫ over [0, 1]^{n×d} of Σ_k |f(X)_k − g(X)_k|^p dX)^{1/p}. The integral is a mean over random points, whose
 coordinates are multiples of 2^−40, so that floats hold them and the network's evaluation on them is exact. (A network
 with softmax attention is enclosed in balls; the distance to the ball's far end counts.) The interval is the normal one
-for the mean of Σ_k |·|^p, then the p-th root of its ends: an estimate, nothing is proved about a function that is only
-known by calling it.
+for the mean of Σ_k |·|^p, then the p-th root of its ends: an estimate, nothing is proved about f.
 """
 
 from dataclasses import dataclass, replace
@@ -49,12 +48,7 @@ def check_samples(samples: int) -> None:
 
 
 def random_points(samples: int, length: int, dim: int, rng: np.random.Generator) -> Floats:
-    """Draw ``samples`` sequences, uniform on [0, 1]^{n×d}, whose coordinates are multiples of 2^−40.
-
-    >>> points = random_points(2, 3, 1, np.random.default_rng(0))
-    >>> points.shape, bool((points * 2**40 % 1 == 0).all())
-    ((2, 3, 1), True)
-    """
+    """Draw ``samples`` sequences, uniform on [0, 1]^{n×d}, whose coordinates are multiples of 2^−40."""
     check_samples(samples)
     return rng.integers(_FINE, size=(samples, length, dim), endpoint=True) / _FINE
 

@@ -72,12 +72,7 @@ def check_columns(rows: Rows, *columns: str) -> None:
 
 
 def series(rows: Rows, by: str | None, x: str, y: str) -> list[Series]:
-    """Return one curve for each value of ``by`` (a single one if None), x ascending.
-
-    >>> rows = [{"model_dim": 3, "heads": 1, "accuracy": a} for a in (0.25, 0.75)]
-    >>> series(rows, "model_dim", "heads", "accuracy")
-    [Series(key=3, xs=[1], means=[0.5], deviations=[0.3535533905932738], runs=[2])]
-    """
+    """Return one curve for each value of ``by`` (a single one if None), x ascending."""
     check_columns(rows, *([by] if by else []), x, y)
     curves: dict[Any, dict[float, list[float]]] = {}
     for row in rows:

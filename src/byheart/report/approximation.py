@@ -1,9 +1,8 @@
 """A function and the Transformers that approximate it, as one picture.
 
-Above is one slice per ε (at most four of them): the first token's output while its first coordinate runs through [0, 1]
-and everything else stands still, f in grey and the network's own outputs in colour. Below are the measured distance
-against ε, with its 95 % interval and the line that it must stay below, and the parameters against ε beside the number
-of questions on the grid.
+Above is one slice per ε (at most four): the first token's output while its first coordinate runs through [0, 1] and
+everything else stands still, f in grey and the network in colour. Below are the measured distance against ε, with its
+95 % interval and the line that it must stay below, and the parameters beside the number of questions on the grid.
 """
 
 from collections.abc import Sequence
@@ -28,9 +27,6 @@ def slice_points(length: int, dim: int) -> Floats:
     """Return sequences whose first coordinate runs through [0, 1] in steps of 2^−9; the other tokens are spread out.
 
     The other tokens stand at odd multiples of 2^−9, which are edges of cells only where there are 512 cells or more.
-
-    >>> slice_points(3, 1)[:2, :, 0].tolist()
-    [[0.0, 0.287109375, 0.623046875], [0.001953125, 0.287109375, 0.623046875]]
     """
     points = np.empty((_FINE + 1, length, dim))
     points[:] = ((2 * np.rint(_FINE * (np.arange(length) - 0.14) / length / 2) + 1) / _FINE)[:, None]

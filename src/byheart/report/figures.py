@@ -229,11 +229,7 @@ def name_lines(axes: Any, lines: list[FigureLine]) -> None:
 
 
 def spread(wanted: list[float], gap: float) -> list[float]:
-    """Return places at least ``gap`` apart, in the same order, as near as possible to ``wanted`` (least squares).
-
-    >>> spread([0.0, 1.0, 1.0], 0.5)
-    [0.0, 0.75, 1.25]
-    """
+    """Return places at least ``gap`` apart, in the same order, as near as possible to ``wanted`` (least squares)."""
     blocks: list[tuple[float, int]] = []
     for index, place in enumerate(wanted):
         mean, count = place - index * gap, 1

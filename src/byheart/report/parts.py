@@ -34,11 +34,7 @@ def parts_of(network: Network) -> dict[str, Account]:
 
 
 def _part(name: str) -> str:
-    """Return the purpose of a tensor of a compiled network.
-
-    >>> [_part(name) for name in ("table.W_in", "table.W_out", "table.W_out.7", "hash_1.W_Q", "lots.b_in")]
-    ['rows of the table', 'words of the table', 'words of the table', 'hash of the window', 'where to read']
-    """
+    """Return the purpose of a tensor of a compiled network."""
     if name.startswith("table.W_out"):
         return WORDS
     return _PARTS.get(name.split(".", maxsplit=1)[0].split("_", maxsplit=1)[0], "reading the bits")

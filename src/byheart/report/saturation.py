@@ -3,11 +3,9 @@
 Mahdavi, Liao & Thrampoulidis 2024 call a head *saturated* on an example if one token gets nearly all of its weight:
 more than 0.99. Such a head tells examples apart only by which token that is; one that is not *holds* the example.
 Their proof gives each of the H heads r − 1 examples to hold and saturates it on all others: blocks on the diagonal.
-(In short contexts some of these r − 1 weights may lie above 0.99 by chance; by the threshold they count as saturated.)
 
-Weights are float64, up to the rounding of :func:`byheart.networks.softmax.attention`; the counts are those of these
-weights, and a weight within rounding of the threshold may fall on either side. Not checked: whether the answers are
-right. A head that is not saturated need not be necessary.
+Weights are float64, up to the rounding of :func:`byheart.networks.softmax.attention`, and may fall on either side of
+the threshold within it. Not checked: whether the answers are right. A head that is not saturated need not be necessary.
 """
 
 import textwrap
@@ -85,13 +83,6 @@ def saturation_of(network: Network, inputs: Inputs, *, threshold: float = THRESH
     """Return the largest weight of every head on every example, and the token that has it.
 
     Inputs are token ids int64 [N, n] and None, or contexts float64 [N, n, d] and queries float64 [N, d].
-
-    >>> one = np.ones((1, 1, 1))
-    >>> network = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=one)
-    >>> context, queries = np.array([[[0.0], [1.0]]] * 2), np.array([[np.log(3)], [-9.0]])
-    >>> saturation = saturation_of(network, (context, queries))
-    >>> saturation.largest.round(4).tolist(), saturation.token.tolist(), saturation.held.tolist()
-    ([[0.75, 0.9999]], [[1, 0]], [1])
     """
     if not isinstance(network, SoftmaxNetwork):
         raise BadInput(f"only softmax networks have heads to show, and this is {network.title}; omit --task")

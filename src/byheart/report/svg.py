@@ -39,20 +39,12 @@ def inline(svg: str, prefix: str, label: str) -> tuple[str, set[str]]:
 
 
 def palette(colours: Iterable[str]) -> list[tuple[str, str, str]]:
-    """Return for each colour its variable, its value on a light page, and its value on a dark page.
-
-    >>> palette(["#ffffff"])
-    [('--ffffff', '#ffffff', '#1a1a1a')]
-    """
+    """Return for each colour its variable, its value on a light page, and its value on a dark page."""
     return [(_variable(colour), colour, in_the_dark(colour)) for colour in sorted(set(colours))]
 
 
 def in_the_dark(colour: str) -> str:
-    """Return the colour of the same hue that stands out from a dark page as ``colour`` does from a white one.
-
-    >>> in_the_dark("#222222"), in_the_dark("#1f3f8f")
-    ('#ededed', '#9db3ea')
-    """
+    """Return the colour of the same hue that stands out from a dark page as ``colour`` does from a white one."""
     hue, lightness, saturation = colorsys.rgb_to_hls(*(int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)))
     mirrored = 1 - (1 - DARKEST) * lightness**1.25  # the middle a little lighter: dark pages swallow contrast
     return "#" + "".join(f"{round(255 * part):02x}" for part in colorsys.hls_to_rgb(hue, mirrored, saturation))

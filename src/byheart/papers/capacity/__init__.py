@@ -2,21 +2,19 @@
 
 The entropy method of Morris et al. 2025: without the network, one of C uniform labels costs log₂C bits to tell; with
 it, −log₂p bits, where p is the probability that the network gives to the right label. What is saved, summed over the
-examples, is what the network has memorized: N·(log₂C − mean cross-entropy in bits). Nothing is cut off at zero: a
-network that is confidently wrong somewhere pays for it. The inputs are given, so bits of them do not count.
+examples, is what the network has memorized: N·(log₂C − mean cross-entropy in bits). Nothing is cut off at zero. The
+inputs are given, so bits of them do not count.
 
 At a fixed size this grows with the number N of examples until the network is full; the *plateau* is the largest number
 of bits per parameter over N. Their networks have 5·10⁵ to 1.5·10⁹ parameters and hold about 3.6; ours are as small as
-the networks that are built, to stand beside them.
-
-Letters: N examples of n tokens out of ω, C labels, P parameters, all counted. A rung asks for ``demand`` bits per
+the networks that are built, to stand beside them. All P parameters count. A rung asks for ``demand`` bits per
 parameter, N = demand·P / log₂C.
 
-What an interval says: Student's over seeds, each with its own task and its own training, at the N and the learning rate
-whose mean over the seeds is largest. As this choice is made on the same seeds, the largest mean is a little too high;
-where it stands at the largest demand tried, the network may not be full, and ``edge`` says so. Training that is stopped
-early, or at a bad learning rate, holds less: these are lower bounds of what the architecture can hold. How much longer
-training and other rates would bring is measured too, at some sizes of scale "paper" (:func:`tunings`).
+Intervals are Student's over seeds, each with its own task and training, at the N and the learning rate whose mean is
+largest. As this choice is made on the same seeds, the largest mean is a little too high; where it stands at the largest
+demand tried, the network may not be full, and ``edge`` says so. Training that is stopped early, or at a bad learning
+rate, holds less: these are lower bounds of what the architecture can hold. At some sizes scale "paper" also measures
+what longer training and other rates would bring (:func:`tunings`).
 """
 
 import math
@@ -48,11 +46,7 @@ FEWEST_TRIED = 3
 
 @dataclass(frozen=True)
 class Rung:
-    """One network to train, of at most ``most_parameters``, on enough labels to need ``demand`` bits per parameter.
-
-    >>> Rung(most_parameters=1000, demand=4, labels=16).examples
-    1000
-    """
+    """One network to train, of at most ``most_parameters``, on enough labels to need ``demand`` bits per parameter."""
 
     most_parameters: int
     demand: float
@@ -89,11 +83,7 @@ def ladder(
     scale: str = "own",
     **fixed: int,
 ) -> Experiment:
-    """Return the experiment of all rungs; ``fixed`` are further fields of :class:`Rung`, the same for all.
-
-    >>> len(ladder([1000, 2000], [2, 4], seeds=3, steps=100).configs)
-    12
-    """
+    """Return the experiment of all rungs; ``fixed`` are further fields of :class:`Rung`, the same for all."""
     if (networks := len(sizes) * len(demands) * len(learning_rates) * check_count("seeds", seeds)) > MOST_NETWORKS:
         raise BadInput(f"a ladder of {networks} networks; expected at most {MOST_NETWORKS}: fewer seeds, say")
     grid = product(sizes, demands, learning_rates, range(seeds))
@@ -128,12 +118,7 @@ def experiment(scale: str) -> Experiment:
 
 
 def varied(rungs: Sequence[Rung], rates: Sequence[float], times: Sequence[float]) -> list[Rung]:
-    """Return the rungs with their learning rate times each of ``rates``, and with their steps times each of ``times``.
-
-    >>> some = varied([Rung(1000, 4, steps=100)], rates=[0.5, 2], times=[3])
-    >>> [(rung.learning_rate, rung.steps) for rung in some]
-    [(0.01, 100), (0.04, 100), (0.02, 300)]
-    """
+    """Return each rung with its learning rate times each of ``rates``, and its steps times each of ``times``."""
     variations = [replace(rung, learning_rate=rung.learning_rate * rate) for rate in rates for rung in rungs]
     return variations + [replace(rung, steps=round(rung.steps * time)) for time in times for rung in rungs]
 
@@ -178,11 +163,7 @@ def _member(rung: Rung) -> Member:
 
 
 def even_batch(examples: int, most: int) -> int:
-    """Return the size of equal batches of at most ``most`` examples, as few per epoch as possible.
-
-    >>> even_batch(60, most=25)
-    20
-    """
+    """Return the size of equal batches of at most ``most`` examples, as few per epoch as possible."""
     return examples // -(-examples // most)
 
 
@@ -267,12 +248,6 @@ def plateaus(rows: Sequence[Mapping[str, Any]]) -> list[CapacityEstimate]:
 
     Learning rates and steps that only some sizes were trained with do not count, unless there are no others: a size
     that was tried more often would look better for it.
-
-    >>> one = {"parameters": 100, "learning_rate": 0.01, "steps": 9}
-    >>> asked = (50, 2, 1.5), (100, 4, 1.7), (200, 8, 1.6)
-    >>> rows = [one | {"examples": N, "demand": demand, "bits_per_parameter": bits} for N, demand, bits in asked]
-    >>> [(best.parameters, best.examples, best.bits_per_parameter, best.edge) for best in plateaus(rows)]
-    [(100, 100, 1.7, False)]
     """
     points, best = held(rows), dict[int, CapacityEstimate]()
     of_all = shared_trainings(points)
@@ -305,16 +280,7 @@ class Tuning:
 
 
 def tunings(rows: Sequence[Mapping[str, Any]]) -> list[Tuning]:
-    """Return what other learning rates bring, and other numbers of steps, where three or more of them were tried.
-
-    >>> rows = [
-    ...     {"parameters": 9, "learning_rate": 0.1, "steps": s, "examples": 50, "demand": 1, "bits_per_parameter": b}
-    ...     for s, b in ((10, 1.5), (20, 1.7), (40, 1.8))
-    ... ]
-    >>> rows.append(rows[1] | {"parameters": 20})
-    >>> [(tuning.along, tuning.chosen, [point.steps for point in tuning.points]) for tuning in tunings(rows)]
-    [('steps', (0.1, 20), [10, 20, 40])]
-    """
+    """Return what other learning rates bring, and other numbers of steps, where three or more of them were tried."""
     points = held(rows)
     shared = shared_trainings(points)
     if not shared:

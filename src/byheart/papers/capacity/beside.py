@@ -1,11 +1,8 @@
 """Networks built for the labels that a ladder's networks are trained on, to stand beside them.
 
 The task is that of the ladder's first seed, token for token, and every answer is checked. So a built network holds N
-log₂C bits, as a trained one would that is certain of every label. All parameters count, as in
-:mod:`byheart.networks.account`.
-
-Networks differ in what a parameter is, so ``weight_bits`` stands with every network: the most bits that one of its
-weights takes. Floats have 32; the weights of exact networks are integers that grow with N, and hold more bits each.
+log₂C bits, as a trained one would that is certain of every label. All parameters count. ``weight_bits`` are those of
+the largest weight: floats have 32; the weights of exact networks are integers that grow with N, and hold more each.
 """
 
 import math
@@ -99,11 +96,7 @@ def _checked(name: str, labels: Labels, outcome: Built) -> Beside:
 
 
 def beside_in_words(beside: Sequence[Beside]) -> list[str]:
-    """Return one sentence about the networks; an empty list if there are none.
-
-    >>> beside_in_words([Beside("folding", N, P, 6 * N / P, 340) for N, P in ((4000, 1036), (8000, 1500))])
-    ['Built for the same labels, every answer checked, bits per parameter: folding (of up to 340 bits) 23.17 to 32.00.']
-    """
+    """Return one sentence about the networks; an empty list if there are none."""
     kinds = []
     for name in dict.fromkeys(each.name for each in beside):
         some = [each for each in beside if each.name == name]

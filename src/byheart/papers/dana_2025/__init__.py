@@ -1,9 +1,9 @@
-"""The experiments of Dana, Pydi & Chevaleyre 2025 (attention-only Transformers): 1,285 models, 8.8 million steps.
+"""Dana, Pydi & Chevaleyre 2025 (attention-only Transformers): 1,285 models, 8.8 million steps.
 
 The task: ω tokens, and for every context of two tokens one random next token, T₀ = ω² associations. A sample of batch ×
 batches uniform contexts is drawn once and reshuffled every epoch; Adam. The paper draws the mean training accuracy of
 100 of the last batches: ``last_accuracy`` here. ``accuracy`` is that over all ω² contexts, of which the theorem speaks;
-it is lower where the sample is small: it shows some contexts more often than others, and these are learned first.
+it is lower where the sample is small, because contexts that it shows more often are learned first.
 
 Two lower bounds stand beside them. H heads store H d_h + d associations, and the others are guessed,
 
@@ -19,12 +19,9 @@ Protocol: what the authors' code did, since their numbers come from it. ``text``
 - per-head matrices and positions: :mod:`byheart.lab.models.dana`;
 - experiment 6 with d_h = 5 (code: 2), and 5 layers in deeper networks (code: 3).
 
-With all of these changes together, as in the text, little is learned: the accuracy of experiment 2 stays at .06 to .07
-for every d_h (``results/``). Which of the changes is to blame was not tested.
-
+As in the text, little is learned: the accuracy of experiment 2 stays at .06 to .07 for every d_h (``results/``).
 Experiment 4 fits slopes to experiment 1. Not known, and chosen here: the heads of the deeper experiment 2 (21, the most
-of its grid); that the linear schedule would reach its end one epoch after the last. All 239 points of the paper are in
-:mod:`byheart.papers.dana_2025.dana_claims`; ``byheart lab compare --shipped`` compares ours with them.
+of its grid); that the linear schedule would reach its end one epoch after the last.
 """
 
 import hashlib
@@ -96,11 +93,7 @@ class DanaConfig:
 
 
 def lower_bound(vocab: int, stored: int) -> float:
-    """Return the accuracy over all ω² contexts if ``stored`` of them are stored and the others guessed.
-
-    >>> round(lower_bound(vocab=50, stored=capacity(heads=20, head_dim=10, dim=10)), 4)
-    0.1023
-    """
+    """Return the accuracy over all ω² contexts if ``stored`` of them are stored and the others guessed."""
     return 1 / vocab + (1 - 1 / vocab) * min(1.0, stored / vocab**2)
 
 
@@ -229,9 +222,6 @@ def configs_of(name: str, scale: Scale = "paper", *, text: bool = False) -> tupl
 
     "short" takes every other grid point, once, for a quarter of the epochs; "smoke" the first and the last for a few
     steps, which shows that everything runs and nothing else.
-
-    >>> len(configs_of("1")), len(configs_of("1", "short")), len(configs_of("1", "smoke"))
-    (385, 39, 2)
     """
     points = [_with_rates(config, text) for config in _paper(name, text)]
     if scale == "smoke":

@@ -1,25 +1,23 @@
 """Dana's paper in numbers: its 239 published points beside our results, slopes, and what attention alone holds.
 
-**Published points** are in ``published.csv``. ``last_accuracy`` is the mean training accuracy of 100 of the last
-batches, over ``runs`` runs of ``steps`` steps; how far single runs lay apart was not published. Experiment 4 is fitted
-to experiment 1 and has no points of its own.
+**Published points** are in ``published.csv``: ``last_accuracy`` is the mean training accuracy of 100 of the last
+batches, over ``runs`` runs of ``steps`` steps. How far single runs lay apart was not published.
 
 **Gaps.** At a point there are n runs here, with mean and standard deviation s, and a published mean of m runs. *If the
-published runs scatter as ours do*, and around the same value, the gap between the means has standard deviation
-σ√(1/n + 1/m), and gap / (s√(1/n + 1/m)) is Student's t with n − 1 degrees of freedom. From this come ``within``,
-whether noise explains a gap, as it would in 95 % of all, and ``expected``, the mean |gap| that noise alone would make:
-√(2/π)·σ√(1/n + 1/m), with s/c₄(n) for σ, right on average if the noise is Gaussian, which is not checked.
+published runs scatter as ours do*, around the same value, the gap of the means over s√(1/n + 1/m) is Student's t with
+n − 1 degrees of freedom. So ``within`` says whether noise explains a gap, as it would in 95 % of all; ``expected`` is
+the mean |gap| that noise alone would make, √(2/π)·σ√(1/n + 1/m) with s/c₄(n) for σ, right on average if the noise is
+Gaussian, which is not checked.
 
 **Reported numbers.** The slopes of experiment 4 (accuracy gained per head, over d) grow "between quadratic and cubic".
 In experiment 6 accuracy grows 1.3 times as fast with the heads as the bound does, or 1.5 times in the authors'
 notebook, which is what least squares makes of their points.
 
-**Held.** One layer of attention is trained on all ω² contexts of two tokens, with random answers. Beside the right
-answers of the trained network, proved one by one from its saved weights, stand: H·d_h + d, which some weights hold
-whatever the answers are (their Corollary 1); the right answers of the network that ``byheart build dana-2025 --hold``
-makes of that proof for the same task, proved likewise; guesses; and the most associations for which W parameters of 32
-bits could reach *every* labelling. A trained network is a fact about one seed and bounds nothing: another may hold
-more, or fewer.
+**Held.** Right answers of one layer of attention, trained on all ω² contexts of two tokens with random answers, are
+proved one by one from its saved weights. Beside them stand H·d_h + d, which some weights hold whatever the answers are
+(their Corollary 1); the proved answers of the network that ``byheart build dana-2025 --hold`` makes of that proof;
+guesses; and the most associations for which W parameters of 32 bits could reach *every* labelling. A trained network
+is a fact about one seed and bounds nothing: another may hold more, or fewer.
 """
 
 import math
@@ -64,21 +62,12 @@ QUOTED_HEADS = 20
 
 
 def published_names() -> list[str]:
-    """Return the experiments that have published points, by their names in the lab.
-
-    >>> published_names()[:2]
-    ['dana-2025-1', 'dana-2025-2']
-    """
+    """Return the experiments that have published points, by their names in the lab."""
     return list(dict.fromkeys(f"dana-2025-{point['experiment']}" for point in _points()))
 
 
 def published(name: str) -> list[Cells]:
-    """Return an experiment's points.
-
-    >>> point = published("dana-2025-2")[0]
-    >>> point["head_dim"], point["hidden"], point["last_accuracy"]
-    (1, None, 0.08145)
-    """
+    """Return an experiment's points."""
     if name not in published_names():
         raise BadInput(f"no numbers of {name!r} were published; expected one of {', '.join(published_names())}")
     return [dict(point) for point in _points() if f"dana-2025-{point['experiment']}" == name]
@@ -143,11 +132,7 @@ class Gap:
 
     @property
     def sizes(self) -> str:
-        """Sizes of the point's network.
-
-        >>> Gap({"vocab": 50, "model_dim": 10, "head_dim": 10, "heads": 21}, 0.8, 5, 0.79, None, 1, None).sizes
-        'd = 10, H = 21'
-        """
+        """Sizes of the point's network."""
         same = self.settings.get("model_dim") == self.settings.get("head_dim")
         omitted = {"vocab", "head_dim"} if same else {"vocab"}
         shown = [name for name in LETTERS if name in self.settings and name not in omitted]
@@ -236,13 +221,7 @@ class Gaps:
 
 
 def gaps(name: str, rows: Rows) -> Gaps:
-    """Return the gaps at all published points that the table has runs of.
-
-    >>> network = {"experiment": "2", "vocab": 50, "model_dim": 10, "head_dim": 1, "heads": 20, "layers": 1}
-    >>> two = gaps("two", [network | {"last_accuracy": accuracy} for accuracy in (0.08, 0.09)])
-    >>> f"{two.mean:.5f} at {len(two.points)} point, by noise {two.expected:.5f}, within noise {two.within}"
-    '0.00355 at 1 point, by noise 0.00592, within noise 1'
-    """
+    """Return the gaps at all published points that the table has runs of."""
     runs: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         if is_number(row.get(METRIC)):

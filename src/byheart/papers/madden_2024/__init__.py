@@ -1,15 +1,14 @@
-"""Experiment of Madden, Fox & Thrampoulidis 2024: how many hidden units take the loss to the entropy of the data?
+"""Madden, Fox & Thrampoulidis 2024: how many hidden units take the loss to the entropy of the data?
 
 n stories, the first 10 word-punctuation tokens of each. Every beginning of a story, of 1 to 9 tokens, is a context, and
 the token behind it what is to be predicted. Contexts that several stories share have a distribution of next tokens, so
 no model gets below the conditional entropy Σ_t π_t H(p_t) of the data, and one that has memorized them reaches it.
 :class:`~byheart.lab.models.madden.MaddenDecoder` with m hidden units, Adam at 10⁻⁴, the cross-entropy summed over all
 places, one batch of everything, 50,000 steps; with everything trained, or embedding and attention frozen. Distinct
-contexts are computed once, with the counts of their next tokens, which is the same loss; and what frozen attention
-gives at each of them once for all steps.
+contexts are computed once, with the counts of their next tokens, which is the same loss.
 
 Measured, in nats per token: ``loss``, ``entropy``, ``excess`` = loss − entropy, and ``relative_excess`` =
-excess/entropy. The paper draws the least m for which the last is at most 1 %. The vocabulary is that of the n stories.
+excess/entropy. The paper draws the least m for which the last is at most 1 %.
 
 The authors' corpus is not here. Any texts will do, one story each; by default stories are documentation strings of
 Python 3.11 that come with Byheart (:mod:`byheart.tasks.shipped`), the same on every machine.
@@ -88,12 +87,7 @@ class StoryContexts:
 
 
 def contexts(stories: Sequence[Sequence[str]]) -> StoryContexts:
-    """Return the contexts of ``stories`` of :data:`STORY` tokens each; ids by first occurrence.
-
-    >>> two = contexts([list("abcdefghij"), list("abcdefghjj")])
-    >>> len(two.tokens), two.counts.sum(), round(two.entropy, 4)  # ln 2 at 2 of 18 places
-    (10, np.int64(18), 0.077)
-    """
+    """Return the contexts of ``stories`` of :data:`STORY` tokens each; ids by first occurrence."""
     ids: dict[str, int] = {}
     encoded = np.array([[ids.setdefault(token, len(ids)) for token in story] for story in stories])
     lengths = np.arange(1, STORY)
@@ -106,11 +100,7 @@ def contexts(stories: Sequence[Sequence[str]]) -> StoryContexts:
 
 
 def stories(texts: Iterable[str], number: int) -> list[list[str]]:
-    """Return the first :data:`STORY` tokens of the first ``number`` texts that are long enough, all different.
-
-    >>> stories(["one two", "a b c d e f g h i j k", "a b c d e f g h i j l"], 1)
-    [['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j']]
-    """
+    """Return the first :data:`STORY` tokens of the first ``number`` texts that are long enough, all different."""
     different: dict[tuple[str, ...], None] = {}
     for text in texts:
         tokens = split_words(text)[:STORY]

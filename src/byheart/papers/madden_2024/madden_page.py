@@ -1,10 +1,9 @@
 """Madden's question, answered from a table of results: how many hidden units are enough?
 
-For n stories with N contexts over ω tokens, the loss with m hidden units stays above the entropy of the data by some
-share of it, the relative excess. The *least m* is the smallest of the grid all of whose runs come within 1 %. The grid
-doubles; so the *crossing* is where the excess is 1 % on the line, in log m and log excess, through the least m and the
-one before it (of several runs the largest excess counts). Where no m of the grid is enough there is neither: the answer
-is "more than the largest", and no law is fitted through it.
+For n stories with N contexts over ω tokens, the *least m* is the smallest of the grid all of whose runs come within 1 %
+of the entropy. The grid doubles; so the *crossing* is where the relative excess is 1 % on the line, in log m and log
+excess, through the least m and the one before it (of several runs the largest excess counts). Where no m of the grid is
+enough there is neither: the answer is "more than the largest", and no law is fitted through it.
 
 Two numbers of the theory stand beside it: N hidden units are always enough, and arbitrary N distributions take N(ω − 1)
 parameters (no fewer have enough dimensions). These data are not arbitrary: most contexts have one token that follows.
@@ -111,13 +110,7 @@ Settings = Mapping[bool, Sequence[Width]]
 
 
 def widths(rows: Rows) -> list[Width]:
-    """Return the width for each number of stories in a table.
-
-    >>> sizes = {"stories": 100, "contexts": 768, "vocab": 357}
-    >>> rows = [{**sizes, "hidden": m, "relative_excess": e} for m, e in ((4, 4.0), (16, 0.04), (64, 0.0025))]
-    >>> [(width.least, round(width.crossing, 6), width.parameters, width.needed) for width in widths(rows)]
-    [(64, 32.0, 31093, 273408)]
-    """
+    """Return the width for each number of stories in a table."""
     return [_width(some) for some in grouped_rows(rows, "stories").values()]
 
 
@@ -144,11 +137,7 @@ def crossings(sizes: Sequence[Width]) -> tuple[list[int], list[float]]:
 
 
 def growth(sizes: Sequence[Width]) -> FamilyFit:
-    """Return the power law a·n^b through the crossings, a failed one if there are too few.
-
-    >>> growth([]).reason
-    '0 crossings; expected 3 or more'
-    """
+    """Return the power law a·n^b through the crossings, a failed one if there are too few."""
     xs, ys = crossings(sizes)
     if len(xs) < LEAST_POINTS:
         return FamilyFit("power", "failed", f"{len(xs)} crossings; expected 3 or more", len(xs))

@@ -1,19 +1,18 @@
-"""The experiments of Mahdavi, Liao & Thrampoulidis 2024, as the authors' code runs them: what does attention memorize?
+"""Mahdavi, Liao & Thrampoulidis 2024, as the authors' code runs them: how many examples does attention memorize?
 
 N examples, n tokens of context, H heads of dimension d_h (64 unless swept), C = 100 labels or real targets:
 :class:`~byheart.lab.models.mahdavi.QueryAttention`. Queries and contexts are uniform in [0, 1]^64, a context for each
 example ("random") or one for all ("fixed"); labels are uniform, targets uniform in [0, 1] (mean squared error). Adam at
 10⁻³, batches of 256, the rate rising over the first 5 % of the steps from 1 % and falling as a cosine to 0; steps =
 max(⌊500 N/256⌋, 50,000), and 300,000 for the sweep of d_h and for saturation. Every 500 steps all examples are
-measured; training ends when all are right, but for saturation.
+measured; training ends when all are right, but for saturation. ``best_loss`` and ``best_accuracy`` are of the weights
+with the least loss, which the authors keep, ``loss`` and ``accuracy`` of the last.
 
-Differs from the authors' code in random numbers, and in that batches are always full: theirs has a smaller last one in
-each epoch. They keep the weights with the least loss: ``best_loss`` and ``best_accuracy`` are of those, ``loss`` and
-``accuracy`` of the last. Byheart has no numbers of theirs to compare with. Their figures show memorization that grows
-linearly with H, grows with n, and stops growing with d_h beyond n.
+Differs from the authors' code in random numbers, and in that batches are always full. Byheart has no numbers of theirs
+to compare with. Their figures show memorization that grows linearly with H, grows with n, and stops growing with d_h
+beyond n.
 
-Scales: "paper" is the authors' with six seeds; "short" two seeds and at most 50,000 steps; "smoke" a grid of a few
-tiny models.
+Scales: "paper" is the authors' with six seeds; "short" two seeds and at most 50,000 steps; "smoke" a few tiny models.
 """
 
 from collections.abc import Callable, Sequence

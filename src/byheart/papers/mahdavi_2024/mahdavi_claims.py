@@ -1,26 +1,22 @@
 """Mahdavi's claims in numbers, from a table of results: linear in H, growing in n, flat in d_h beyond n.
 
 For each number N of examples there is a line through what is not saturated, over heads or over the context's length
-(range and intervals as in :mod:`byheart.lab.linear`), and over d_h there are the slopes up to n and beyond it. What is
-measured is the accuracy of labels. For real targets, which are uniform in [0, 1], it is the share 1 − 12 · (mean
-squared error) of their variance 1/12 that the network explains.
+(:mod:`byheart.lab.linear`), and over d_h there are the slopes up to n and beyond it. What is measured is the accuracy
+of labels, or the share 1 − 12 · (mean squared error) that is explained of the variance 1/12 of real targets.
 
 **Beside the theorem**, H(min(n, d_h) − 1) + 1 examples: N times a slope of accuracy is the number of right answers per
-head, or per token, and :attr:`SaturationLine.proved` is what the proved number grows by. Answers that are right by
-chance count. The theorem is about real targets fitted exactly, whatever they are. Labels require less, so more right
-answers than it promises contradict nothing.
+head, or per token, lucky ones included, and :attr:`SaturationLine.proved` is what the proved number grows by. Labels
+require less than the theorem's real targets, so more right answers than it promises contradict nothing.
 
 **Beyond n.** A curve that rises ever more slowly has a smaller slope beyond n than before, whatever n is. So slopes are
 taken per dimension, as the theorem counts, and also per doubling of d_h, which a logarithm would have the same
-everywhere. Where accuracy reaches :data:`~byheart.lab.linear.SATURATED` at some d_h the curve may be flat for that
-reason: there are no slopes then.
+everywhere. There are none where accuracy reaches :data:`~byheart.lab.linear.SATURATED`: the curve may be flat for that.
 
 **What N examples need.** A capacity that is linear in H means that N examples need heads in proportion to N. Unlike
-slopes, which need three points below saturation, that can be seen where curves rise within two points. For each N and
-seed it is the first place at which the memorized share reaches :data:`~byheart.lab.linear.SATURATED`, read off the
-straight line between measured neighbours; how the curve runs between them is not checked. A seed whose first model
-reaches it already, or whose last does not, shows nothing, and is counted. Where only some seeds of an N show something,
-their mean is biased to what could be seen.
+slopes, that can be seen where curves rise within two points. For each N and seed it is the first place at which the
+memorized share reaches :data:`~byheart.lab.linear.SATURATED`, on the straight line between measured neighbours. A seed
+whose first model reaches it already, or whose last does not, shows nothing, and is counted; where only some seeds of an
+N show something, their mean is biased to what could be seen.
 """
 
 import math
@@ -93,11 +89,7 @@ def axis_of(rows: Rows) -> str | None:
 
 
 def memorized(row: Mapping[str, Any]) -> float | None:
-    """Return the share of the labels, or of the targets' variance, that the kept weights have memorized.
-
-    >>> memorized({"answers": "targets", "best_loss": 1 / 24}), memorized({"answers": "labels", "best_accuracy": 0.25})
-    (0.5, 0.25)
-    """
+    """Return the share of the labels, or of the targets' variance, that the kept weights have memorized."""
     has_targets = row.get("answers") == "targets"
     value = row.get("best_loss" if has_targets else "best_accuracy")
     if not isinstance(value, int | float) or not is_number(value):
@@ -118,12 +110,7 @@ def growth(rows: Rows, along: str) -> list[SaturationLine]:
 
 
 def proved_growth(rows: Rows, along: str) -> float | None:
-    """Return what the theorem's number of examples grows by along an axis, on average from its first to its last value.
-
-    >>> sweep = [{"heads": H, "length": 32, "head_dim": 64} for H in (1, 5, 60)]
-    >>> proved_growth(sweep, "heads")
-    31.0
-    """
+    """Return the mean growth of the theorem's number of examples from an axis's first value to its last."""
     complete = [row for row in rows if all(is_number(row.get(name)) for name in AXES)]
     ends = [end(complete, key=lambda row: row[along]) for end in (min, max)] if complete else []
     if not ends or ends[0][along] == ends[1][along]:
@@ -223,11 +210,7 @@ class NeededSize:
 
 
 def first_saturated(points: Points) -> float | None:
-    """Return where the line through the points first rises to 0.9; None if it starts there or never does.
-
-    >>> first_saturated([(1, 0.5), (5, 0.8), (9, 1.0)])
-    7.0
-    """
+    """Return where the line through the points first rises to 0.9; None if it starts there or never does."""
     for (x, y), (right, above) in pairwise(sorted(points)):
         if y >= SATURATED:
             return None
@@ -252,9 +235,6 @@ def same_step(sizes: Sequence[NeededSize], tried: Sequence[float]) -> tuple[floa
     """Return the two neighbours among the ``tried`` sizes between which every seed of every N crosses; None if several.
 
     A crossing inside one step is a straight line's, not the curve's: it does not tell how the crossing grows with N.
-
-    >>> same_step([NeededSize(10, (4.2, 4.4), 2), NeededSize(20, (4.6,), 1)], [1, 5, 10])
-    (1, 5)
     """
     crossed = [x for size in sizes for x in size.crossings]
     steps = {(left, right) for left, right in pairwise(sorted(tried)) for x in crossed if left < x <= right}

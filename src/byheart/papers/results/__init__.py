@@ -43,11 +43,7 @@ NOT_SIZES = ("seed", "steps")
 
 
 def names() -> list[str]:
-    """Return the names of the experiments that have results.
-
-    >>> [name for name in names() if name.startswith("dana-2025-1")]
-    ['dana-2025-1', 'dana-2025-1-deeper', 'dana-2025-1-larger']
-    """
+    """Return the names of the experiments that have results."""
     return sorted(_files())
 
 
@@ -58,12 +54,7 @@ def _files() -> dict[str, Traversable]:
 
 
 def table(name: str) -> list[dict[str, Any]]:
-    """Return the rows of an experiment; numbers as numbers, empty cells as None.
-
-    >>> rows = table("dana-2025-2")
-    >>> len(rows), rows[0]["head_dim"], rows[0]["hidden"], rows[0]["text"]
-    (50, 1, None, False)
-    """
+    """Return the rows of an experiment; numbers as numbers, empty cells as None."""
     check_there(name, names(), f"there are those of {names()[0]}, say")
     return read(_files()[name].read_text(encoding="utf-8"))
 
@@ -106,11 +97,7 @@ def check_there(name: str, shipped: Sequence[str], otherwise: str) -> None:
 
 
 def settings(name: str) -> list[str]:
-    """Return the columns of a table that are settings: the fields of its experiment's configs.
-
-    >>> settings("mahdavi-2024-classification-head-dim-fixed-short")
-    ['answers', 'context', 'examples', 'length', 'heads', 'head_dim', 'seed', 'steps']
-    """
+    """Return the columns of a table that are settings: the fields of its experiment's configs."""
     from byheart.papers.experiments import EXPERIMENTS
 
     columns = table(name)[0]
@@ -148,11 +135,7 @@ class Presence:
 
 
 def presence(name: str) -> Presence:
-    """Return how much of an experiment is shipped; rows that it does not plan are not counted.
-
-    >>> print(presence("mahdavi-2024-classification-heads-random"))
-    96 of 288 models (2 of 6 seeds)
-    """
+    """Return how much of an experiment is shipped; rows that it does not plan are not counted."""
     from byheart.papers.experiments import EXPERIMENTS
 
     configs = EXPERIMENTS[name]("paper").configs
