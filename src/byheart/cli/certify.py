@@ -17,7 +17,7 @@ from byheart.certificates.second_opinion import SecondOpinion, second_opinion
 from byheart.cli.arguments import words_of
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
 from byheart.cli.output import facts_in, given_by, steps, unescaped
-from byheart.cli.result import Block, Result, Styled, dim, verdict_rows
+from byheart.cli.result import Block, Part, Result, Styled, dim, verdict_rows
 from byheart.errors import BadInput, check_installed, check_seed
 from byheart.executors import Workplace
 from byheart.files.writing import check_apart, check_file
@@ -251,7 +251,11 @@ class CertifyResult(Result):
     def _control_row(self, control: Control) -> Block:
         is_count = self.command.count
         needless = "no right answer could become another" if is_count else "all answers are alike"
-        outcomes = {True: "found", False: Styled("NOT FOUND", "bold red"), None: f"not found, but {needless}"}
+        outcomes: dict[bool | None, Part] = {
+            True: "found",
+            False: Styled("NOT FOUND", "bold red"),
+            None: f"not found, but {needless}",
+        }
         counterexample = control.verdict.counterexample
         example = f"; {counterexample}" if counterexample and not is_count else ""
         return f"control, {control.name}: ", outcomes[control.found], f" ({control.detail}{example})"
