@@ -135,7 +135,7 @@ class CertifyCommand:
         """Judge a model with planted memories; write and print the certificate."""
         check_installed("transformers", "planting", "hf")
         from byheart.certificates import write
-        from byheart.planting.planting import certify_planted, check_claimed
+        from byheart.certificates.judges.planted import certify_planted, check_claimed
 
         used = ("network", "facts", "columns", "recheck", "json", "out", "executor", "seed")
         default = CertifyCommand(self.network)

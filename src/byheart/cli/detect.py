@@ -64,7 +64,8 @@ class DetectCommand:
         return DONE if certificate is None or certificate.certified else NOT_TRUE
 
     def _check(self, facts: Path, tokenizer: Any) -> "Certificate":
-        from byheart.planting.planting import check_measure, recheck
+        from byheart.certificates.judges.planted import recheck
+        from byheart.planting.planting import check_measure
 
         check_measure(self.positions, self.through)
         options: dict[str, Any] = {"positions": self.positions, "through": self.through}
