@@ -291,7 +291,7 @@ def _apart(asked: TaskQuestions, codes: Ids, own: int) -> tuple[Ids, Ids] | None
 
 def _hashes(asked: TaskQuestions, codes: Ids, own: int) -> Ids:
     """Return u = own code + WEIGHT · Σ codes for every question [K, D]; in the first ``own`` columns only the code."""
-    from byheart.constructions.folding.words import code_sums
+    from byheart.constructions.folding.loops import code_sums
 
     total: Ids = code_sums(asked.ids, codes)
     total[:, :own] = 0

@@ -63,12 +63,12 @@ class ShiftDigits:
 
     def shifts(self, sums: Ids, limit: int | None = None) -> Ids | None:
         """Return the shift of every question, in digits [K]; None if more than ``limit`` questions read one digit."""
-        from byheart.constructions.folding import words
+        from byheart.constructions.folding import loops
 
         thresholds, steps = np.array(self.stages(), dtype=np.int64).reshape(-1, 2).T.copy()
         shift, readers = np.empty(len(sums), dtype=np.int64), np.zeros(self.digits, dtype=np.int64)
         most = len(sums) if limit is None else limit
-        fits = words.shifts(sums, self.offset, self.bits, self.folds, thresholds, steps, shift, readers, most)
+        fits = loops.shifts(sums, self.offset, self.bits, self.folds, thresholds, steps, shift, readers, most)
         return shift if fits else None
 
 
