@@ -124,7 +124,7 @@ class CertifyCommand:
     def _certify_planted(self) -> "CertifyResult":
         """Judge a model with planted memories, and write its certificate."""
         check_installed("transformers", "planting", "hf")
-        from byheart.planting.planting import certify_planted, check_claimed
+        from byheart.certificates.judges.planted import certify_planted, check_claimed
 
         set_options = (field.name for field in fields(self) if getattr(self, field.name) != field.default)
         unused = [name for name in set_options if name not in PLANTED_OPTIONS]

@@ -162,7 +162,8 @@ class DetectCommand:
         return DetectResult(self, planted, self._listed(planted, tokenizer), fires, certificate)
 
     def _check(self, facts: Path, tokenizer: Any) -> Certificate:
-        from byheart.planting.planting import check_measure, recheck
+        from byheart.certificates.judges.planted import recheck
+        from byheart.planting.planting import check_measure
 
         check_measure(self.positions, self.through)
         options: dict[str, Any] = {"stop": self.stop, "positions": self.positions, "through": self.through}
