@@ -8,21 +8,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from byheart.exhibits import (
-    MEASURED,
-    AvailableFigure,
-    Axis,
-    DataTable,
-    EndLabel,
-    Figure,
-    Lead,
-    Panel,
-    ResultsPage,
-    shaded,
-)
-from byheart.lab.rows import SEED, is_number
+from byheart import exhibits as fig
+from byheart.errors import BadInput
+from byheart.exhibits import AvailableFigure, DataTable, Lead, ResultsPage
+from byheart.lab.rows import SEED, constants, is_number, points
+from byheart.lab.runs import Run
 from byheart.papers import results
-from byheart.papers.capacity.beside import Beside, beside_in_words, beside_table, shipped_beside
+from byheart.papers.capacity.beside import (
+    Beside,
+    beside_in_words,
+    beside_table,
+    build_beside,
+    labels_of,
+    shipped_beside,
+)
 from byheart.papers.capacity.capacity_page import CAPACITY
 from byheart.papers.curves import Rows, check_numbers, runs_in_words, series, values
 from byheart.papers.dana_2025 import dana_page
@@ -30,6 +29,7 @@ from byheart.papers.experiments import EXPERIMENTS
 from byheart.papers.madden_2024 import madden_page
 from byheart.papers.mahdavi_2024 import mahdavi_page
 from byheart.papers.paper import Paper
+from byheart.progress import Report
 
 ALL_MODELS = "All models"
 PAPERS = {"dana": dana_page.DANA, "mahdavi": mahdavi_page.MAHDAVI, "madden": madden_page.MADDEN, "capacity": CAPACITY}
@@ -137,23 +137,23 @@ def _has_numbers(rows: Rows, name: str) -> bool:
     return any(is_number(row.get(name)) for row in rows)
 
 
-def _figure(experiment: str, rows: Rows, along: str, metric: str, by: Sequence[str]) -> Figure:
+def _figure(experiment: str, rows: Rows, along: str, metric: str, by: Sequence[str]) -> fig.Figure:
     marked = [
         {along: row.get(along), metric: row.get(metric), "curve": tuple(_sortable(row.get(name)) for name in by)}
         for row in rows
     ]
     curves = series(marked, "curve", along, metric)
     texts = [", ".join(f"{n} {v}" for n, (_, v) in zip(by, curve.key, strict=True)) for curve in curves]
-    panel = Panel(
-        Axis(_literal(along), is_whole=any(curve.is_whole for curve in curves)),
-        Axis(_literal(metric)),
-        [curve.drawn(shade) for curve, shade in shaded(curves)],
+    panel = fig.Panel(
+        fig.Axis(_literal(along), is_whole=any(curve.is_whole for curve in curves)),
+        fig.Axis(_literal(metric)),
+        [curve.drawn(shade) for curve, shade in fig.shaded(curves)],
         _literal(experiment),
-        [EndLabel(_literal(t), c.means, shade) for t, (c, shade) in zip(texts, shaded(curves), strict=True)]
+        [fig.EndLabel(_literal(t), c.means, shade) for t, (c, shade) in zip(texts, fig.shaded(curves), strict=True)]
         if by
         else (),
     )
-    return Figure([panel], legend=[(f"measured, {runs_in_words(curves)}", MEASURED)])
+    return fig.Figure([panel], legend=[(f"measured, {runs_in_words(curves)}", fig.MEASURED)])
 
 
 def _sortable(value: Any) -> tuple[bool, Any]:
@@ -164,3 +164,53 @@ def _sortable(value: Any) -> tuple[bool, Any]:
 def _literal(text: str) -> str:
     """Return a text in which nothing is a formula: names in a run's folder may hold any characters."""
     return text.replace("$", r"\$")
+
+
+def page_of_runs(runs: Sequence[Run], report: Report | None = None) -> ResultsPage:
+    """Return the page about runs of one paper, drawn as one table, with networks built beside those of a ladder."""
+    rows = [row for run in runs for row in run.table]
+    if not rows:
+        raise BadInput(f"{runs[0].folder}: no model is done yet; expected results to draw")
+    papers = {run.name.split("-", maxsplit=1)[0] for run in runs}
+    if len(papers) > 1:
+        raise BadInput(f"the runs are of {', '.join(sorted(papers))}; expected runs of one paper in one picture")
+    name, settings = runs[0].name, [*next(iter(runs[0].configs.values()))]
+    beside = build_beside(labels_of(rows), report) if papers == {"capacity"} else []
+    title = ", ".join(dict.fromkeys(f"{run.name}, {run.about['scale']}" for run in runs))
+    figures = figures_of(name, rows, beside) or own_figures(name, rows, settings)
+    tables = [*_tables(runs, tables_of(name, rows)), *beside_table(beside)]
+    return ResultsPage(title, lead_of(name, rows, beside_in_words(beside)), figures, tables, _sessions(runs))
+
+
+def _sessions(runs: Sequence[Run]) -> dict[str, str]:
+    """Return what was run, where, and with which versions."""
+    about = {}
+    for run in runs:
+        prefix = f"{run.folder.name}: " if len(runs) > 1 else ""
+        about[f"{prefix}experiment"] = run.name
+        about[f"{prefix}scale"] = run.about["scale"]
+        about[f"{prefix}models"] = f"{run.done:,} done, {run.failed:,} failed, {len(run.configs):,} in all"
+        for index, session in enumerate(run.about["sessions"]):
+            about[f"{prefix}session {index + 1}"] = ", ".join(f"{name} {value}" for name, value in session.items())
+    return about
+
+
+def _tables(runs: Sequence[Run], fitted: Sequence[DataTable]) -> list[DataTable]:
+    """Return tables of constants, ``fitted`` laws, means over repetitions, and failures."""
+    rows = [row for run in runs for row in run.rows]
+    means = []
+    for point in points(rows):
+        cells: dict[str, Any] = dict(point.settings) | {"models": point.models}
+        for name, value in point.metrics.items():
+            cells[name] = value.mean
+            if value.deviation:
+                cells[f"{name} ±"] = value.deviation
+        means.append(cells)
+    failed = [{"key": row.key, "error": row.error} | row.config for row in rows if row.status == "failed"]
+    fixed = constants(rows)
+    return [
+        *([DataTable("Everywhere", [fixed])] if fixed else []),
+        *fitted,
+        DataTable("Means over repetitions (± standard deviation)", means),
+        *([DataTable("Failed", failed)] if failed else []),
+    ]

@@ -10,14 +10,20 @@ import torch
 from byheart.errors import BadInput
 from byheart.files.untrusted import read_json
 from byheart.networks.folders import CONFIG
-from byheart.planting import folder as folders
-from byheart.planting import modeling_plant
-from byheart.planting.contexts import PlantedFact
-from byheart.planting.layout import CODE, MANIFEST
-from byheart.planting.manifest import Manifest
-from byheart.planting.memory import PlantedMemory, listed
-from byheart.planting.reading import tokenizer_in
+from byheart.networks.planted import CODE, MANIFEST, modeling_plant
+from byheart.networks.planted.loading import tokenizer_in
+from byheart.networks.planted.planted_folder import (
+    Manifest,
+    PlantedMemory,
+    base_of,
+    digest,
+    has_memory,
+    is_planted,
+    listed,
+    read_memory,
+)
 from byheart.planting.words import MemoryLocation, held
+from byheart.tasks.planted_facts import PlantedFact
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,9 @@ class Detected:
     @property
     def facts(self) -> list[PlantedFact] | None:
         """Every fact; None of fingerprints, which keep no prompts."""
-        return listed(self.memory.load()) if self.manifest.plan.mode == "whole" else None
+        if self.manifest.plan.mode != "whole":
+            return None
+        return [PlantedFact(*fact) for fact in listed(self.memory.load())]
 
     def held(self, facts: int) -> list[MemoryLocation]:
         """The words that hold each of the first facts; [] of fingerprints, which share all words."""
@@ -39,11 +47,11 @@ class Detected:
     @property
     def own_code(self) -> bool:
         """Whether the folder's copy of the code is that of this Byheart, which runs no copy."""
-        return self.manifest.files[CODE] == folders.digest(Path(modeling_plant.__file__))
+        return self.manifest.files[CODE] == digest(Path(modeling_plant.__file__))
 
     def tokenizer(self, folder: Path) -> Any:
         """That of the base; None if it has none that can be loaded."""
-        with folders.base_of(folder, self.manifest, weights=False) as base:
+        with base_of(folder, self.manifest, weights=False) as base:
             try:
                 return tokenizer_in(base)
             except BadInput:
@@ -67,9 +75,9 @@ def detect(folder: Path | str) -> Detected | None:
         config: dict[str, Any] = read_json(folder / CONFIG)
     except OSError:
         raise BadInput(f"{folder}: has no {CONFIG}; expected the folder of a model") from None
-    if not folders.is_planted(config) and not folders.has_memory(folder):
+    if not is_planted(config) and not has_memory(folder):
         return None
     if not (folder / MANIFEST).is_file():
         how = "it was saved anew by transformers, or made by somebody else"
         raise BadInput(f"{folder}: has a memory but no {MANIFEST}: {how}; give the folder that was planted")
-    return Detected(*folders.read_memory(folder))
+    return Detected(*read_memory(folder))

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from byheart.planting.modeling_plant import WIDEST_BAND, places, words_for
+from byheart.networks.planted.modeling_plant import WIDEST_BAND, places, words_for
 
 Integers = NDArray[np.int64]
 TIGHT = 0.985

@@ -1,26 +1,29 @@
-"""The folder of a planted model (:mod:`byheart.planting.layout`): written, read again, checked, and given back."""
+"""Write the folder of a planted model (:mod:`byheart.networks.planted`), and give the base back."""
 
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from byheart.certificates.certificate import FILE as CERTIFICATE
 from byheart.errors import BadInput
-from byheart.files.tensors import read_tensors, write_tensors
-from byheart.files.untrusted import read_bytes, read_json
+from byheart.files.tensors import write_tensors
 from byheart.files.writing import check_apart, new_folder
 from byheart.networks.folders import CONFIG, WEIGHTS
-from byheart.planting import modeling_plant
-from byheart.planting.base import Base, shapes_in
-from byheart.planting.layout import BASE, BEFORE, CODE, FORMAT, INDEX, MANIFEST, MEMORY, PREFIX
-from byheart.planting.manifest import Manifest, plan_in, read_manifest
-from byheart.planting.memory import PlantedMemory
-from byheart.planting.modeling_plant import TYPE, MemoryPlan
+from byheart.networks.planted import BASE, BEFORE, CERTIFICATE, CODE, FORMAT, MANIFEST, MEMORY, PREFIX, modeling_plant
+from byheart.networks.planted.base import Base
+from byheart.networks.planted.planted_folder import (
+    PlantedMemory,
+    check_base,
+    config_of,
+    digest,
+    index_of,
+    read_manifest,
+    strange_files,
+)
+from byheart.networks.weight_files import INDEX
 
 PORTION = 1 << 24
 
@@ -42,31 +45,9 @@ def write(made: PlantedMemory, base: Base, folder: Path, facts: str) -> None:
     write_json(folder / MANIFEST, manifest)
 
 
-def index_of(folder: Path, base: Base, made: PlantedMemory) -> dict[str, Any]:
-    """Which file of a planted folder holds which tensor."""
-    where = {name: BASE if file == WEIGHTS else file for name, file in base.weights.items()}
-    where |= dict.fromkeys((PREFIX + name for name in made.tensors), MEMORY)
-    size = sum((folder / file).stat().st_size for file in set(where.values()))
-    return {"metadata": {"total_size": size}, "weight_map": where}
-
-
-def config_of(base: Base, plan: MemoryPlan) -> dict[str, Any]:
-    """The configuration of a planted model: its base's, and how it is loaded."""
-    names = {"AutoConfig": "PlantedConfig", "AutoModelForCausalLM": "PlantedForCausalLM"}
-    auto = {auto: f"{Path(CODE).stem}.{name}" for auto, name in names.items()}
-    more = {"model_type": TYPE, "planted_into": base.into, "plan": plan.as_json(), "auto_map": auto}
-    return base.config | more | {"architectures": ["PlantedForCausalLM"]}
-
-
 def write_json(path: Path, value: object) -> None:
     """A JSON file."""
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def copy(source: Path, place: Path) -> str:
@@ -80,49 +61,6 @@ def copy(source: Path, place: Path) -> str:
     return found.hexdigest()
 
 
-def read_memory(folder: Path) -> tuple[Manifest, PlantedMemory]:
-    """The memory of a planted folder; BadInput unless config.json, memory and code are those that were written."""
-    manifest = read_manifest(folder)
-    for name, expected in manifest.files.items():
-        _check_hash(folder / name, expected)
-    plan = plan_in(folder / CONFIG, read_json(folder / CONFIG).get("plan"))
-    if plan != manifest.plan:
-        raise BadInput(f"{folder / CONFIG}: its plan is not that of {MANIFEST}; one of them was changed")
-    try:
-        tensors = read_tensors(folder / MEMORY, ("I32",))
-    except BadInput as error:
-        raise BadInput(f"{folder / MEMORY}: {error}") from error
-    if odd := sorted(name for name in tensors if not name.startswith(PREFIX)):
-        raise BadInput(f"{folder / MEMORY}: has a tensor {odd[0]!r}; expected names that begin with {PREFIX}")
-    return manifest, PlantedMemory(plan, {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()})
-
-
-def _check_hash(path: Path, expected: str) -> None:
-    if path.is_symlink() or not path.is_file():
-        raise BadInput(f"{path}: no such file; the folder is incomplete")
-    if digest(path) != expected:
-        raise BadInput(f"{path}: was changed since it was planted: its SHA-256 is not that of {MANIFEST}")
-
-
-def check_base(folder: Path, base: Mapping[str, tuple[str, str]]) -> None:
-    """BadInput unless these files of the base are, bit for bit, those that were there before."""
-    for place, expected in base.values():
-        _check_hash(folder / place, expected)
-
-
-def check_written(folder: Path, base: Base, manifest: Manifest, made: PlantedMemory) -> None:
-    """BadInput unless transformers loads the base's files and the memory, and nothing that the manifest does not name.
-
-    A file beside them may be preferred to them (``model.safetensors`` to the index), or be read too (adapters); and
-    whoever changes config.json or the index can make the manifest agree with it.
-    """
-    if strange := [name for name in _strange(folder, manifest) if not (name.endswith(".md") or name.startswith("."))]:
-        raise BadInput(f"{folder}: holds {strange[0]!r}, which was not planted and may be loaded; remove it")
-    for name, expected in ((CONFIG, config_of(base, made.plan)), (INDEX, index_of(folder, base, made))):
-        if read_json(folder / name) != expected:
-            raise BadInput(f"{folder / name}: is not what planting writes for this base; plant the facts anew")
-
-
 def check_planted_place(folder: Path) -> None:
     """BadInput if ``folder`` holds anything but a planted model that Byheart wrote, which may be replaced."""
     if not folder.exists() and not folder.is_symlink():
@@ -133,14 +71,8 @@ def check_planted_place(folder: Path) -> None:
         manifest = read_manifest(folder)
     except BadInput:
         raise BadInput(f"{folder}: exists and is no planted model; choose another name or remove it") from None
-    if strange := _strange(folder, manifest):
+    if strange := strange_files(folder, manifest):
         raise BadInput(f"{folder}: exists and holds {strange[0]!r}, which was not planted; choose another name")
-
-
-def _strange(folder: Path, manifest: Manifest) -> list[str]:
-    """Files of a folder that its manifest does not name."""
-    paths = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return sorted({path.relative_to(folder).as_posix() for path in paths} - manifest.places - {CERTIFICATE})
 
 
 def check_base_place(folder: Path) -> None:
@@ -171,28 +103,3 @@ def unplant(folder: Path | str, out: Path | str) -> int:
             if copy(folder / place, new / name) != expected:
                 raise BadInput(f"{folder / place}: was changed while it was copied; unplant it again")
     return len(manifest.base)
-
-
-@contextmanager
-def base_of(folder: Path, manifest: Manifest, *, weights: bool = True) -> Iterator[Path]:
-    """The base for a moment: a folder of links to its files, under their old names; or all of it but its weights."""
-    files = {name: one for name, one in manifest.base.items() if weights or not name.endswith(".safetensors")}
-    check_base(folder, files)
-    with TemporaryDirectory() as temporary:
-        for name, (place, _) in files.items():
-            link = Path(temporary, name)
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to((folder / place).resolve())
-        yield Path(temporary)
-
-
-def is_planted(config: Mapping[str, Any]) -> bool:
-    """Whether a config.json is that of a planted model."""
-    return config.get("model_type") == TYPE
-
-
-def has_memory(folder: Path) -> bool:
-    """Whether tensors of a memory lie in a folder, whatever its config.json says."""
-    names = read_bytes(folder / INDEX).decode(errors="replace") if (folder / INDEX).is_file() else ""
-    single = shapes_in(folder / WEIGHTS) if (folder / WEIGHTS).is_file() else []
-    return f'"{PREFIX}table"' in names or f"{PREFIX}table" in single or (folder / MEMORY).is_file()

@@ -8,7 +8,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.planting.modeling_plant import PRIME
+from byheart.networks.planted.modeling_plant import PRIME
 
 
 def drawn(seed: int, draw: int, name: str, *shape: int) -> NDArray[np.int64]:

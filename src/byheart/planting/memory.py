@@ -5,18 +5,18 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.planting.contexts import PlantedFact, classes
+from byheart.networks.planted.modeling_plant import MOST_BITS, MemoryPlan, hashes, moved, prints
+from byheart.networks.planted.planted_folder import PlantedMemory
 from byheart.planting.fact_table import TableShape, packed, size_for, solved
 from byheart.planting.hashing import drawn, stream
-from byheart.planting.modeling_plant import MOST_BITS, Memory, MemoryPlan, WholeKeys, hashes, moved, prints, read
+from byheart.tasks.planted_facts import PlantedFact
 
 DRAWS = 64
 """Hashes that are tried before it is given up."""
@@ -24,40 +24,8 @@ DRAWS = 64
 Tensors = dict[str, NDArray[np.int32]]
 
 
-@dataclass(frozen=True, eq=False)
-class PlantedMemory:
-    """A memory: sizes, and words of 32 bits."""
-
-    plan: MemoryPlan
-    tensors: Tensors
-
-    @property
-    def words(self) -> int:
-        """Words of 32 bits in all tensors."""
-        return sum(tensor.size for tensor in self.tensors.values())
-
-    def load(self) -> Memory:
-        """The memory that runs; BadInput if its numbers make no sense."""
-        return loaded(self.plan, self.tensors)
-
-
-def loaded(plan: MemoryPlan, tensors: Mapping[str, NDArray[np.int32]]) -> Memory:
-    """A memory from its tensors; BadInput unless they have the shapes of the plan, and point nowhere outside."""
-    shapes = {name: tensor.shape for name, tensor in tensors.items()}
-    if shapes != plan.shapes:
-        odd = sorted(name for name in {*shapes, *plan.shapes} if shapes.get(name) != plan.shapes.get(name))
-        raise BadInput(f"tensor {odd[0]!r} of the memory is missing, unknown or of another shape than the plan says")
-    memory = Memory.of(plan)
-    memory.load_state_dict({name: torch.from_numpy(tensor.copy()) for name, tensor in tensors.items()})
-    try:
-        memory.check()
-    except ValueError as error:
-        raise BadInput(str(error)) from error
-    return memory
-
-
 def made(facts: Sequence[PlantedFact], vocab: int, *, bits: int | None = None, seed: int = 0) -> PlantedMemory:
-    """The memory of facts as :func:`~byheart.planting.contexts.different` gives them.
+    """The memory of facts as :func:`~byheart.tasks.planted_facts.different` gives them.
 
     ``bits`` of a fingerprint; None: whole keys.
     """
@@ -164,15 +132,8 @@ def _free(seed: int, draw: int, name: str, bits: int, size: TableShape) -> bytes
     return stream(seed, draw, f"free {name}", (bits * size.cells + 7) // 8)
 
 
-def listed(memory: Memory) -> list[PlantedFact]:
-    """All facts of a memory with whole keys, read from its store."""
-    plan = memory.plan
-    if not isinstance(memory, WholeKeys):
-        raise BadInput("fingerprints keep no prompts, so they cannot be listed; check the facts that you expect")
-    ids = read(memory.store, torch.arange(plan.store), plan.width).tolist()
-    found, runs = [], memory.classes.T.tolist()
-    for (prompt, said, first, start), last in zip(runs, [*(run[2] for run in runs[1:]), plan.facts], strict=True):
-        for number in range(last - first):
-            at = start + number * (prompt + said)
-            found.append(PlantedFact(tuple(ids[at : at + prompt]), tuple(ids[at + prompt : at + prompt + said])))
-    return found
+def classes(facts: Sequence[PlantedFact]) -> list[tuple[int, int, int]]:
+    """Prompt length, completion length and first fact of every run of facts that are alike in both."""
+    sizes = [(len(fact.prompt), len(fact.completion)) for fact in facts]
+    starts = [0, *(i + 1 for i, (a, b) in enumerate(pairwise(sizes)) if a != b)]
+    return [(*sizes[start], start) for start in starts]

@@ -1,24 +1,22 @@
 """Planting: facts and a model in, the model that says them out."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from byheart.certificates.certificate import FILE, Certificate, read, write
+from byheart.certificates.certificate import FILE, Certificate, write
+from byheart.certificates.judges.planted import POSITIONS, THROUGH, check, corpus_for
 from byheart.errors import BadInput, check_seed
-from byheart.files.untrusted import read_json
 from byheart.files.writing import check_apart
-from byheart.networks.folders import CONFIG
+from byheart.networks.planted.base import Base, end_token, read_base, reads
+from byheart.networks.planted.loading import tokenizer_in
+from byheart.networks.planted.planted_folder import PlantedMemory
 from byheart.planting import folder as folders
-from byheart.planting.base import Base, read_base, reads
-from byheart.planting.checking import POSITIONS, THROUGH, check
-from byheart.planting.contexts import PlantedFact, different, fingerprint
-from byheart.planting.memory import PlantedMemory, made
-from byheart.planting.reading import Given, facts_of, tokenizer_in
+from byheart.planting.memory import made
 from byheart.progress import Report
-from byheart.tasks.facts import Facts
+from byheart.tasks.planted_facts import FactsLike, PlantedFact, different, facts_of, fingerprint
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +50,7 @@ class Planting:
 
 
 def plant(
-    facts: Given,
+    facts: FactsLike,
     *,
     into: Path | str,
     bits: int | None = None,
@@ -69,64 +67,13 @@ def plant(
     base = read_base(Path(into))
     vocab = base.vocab
     tokenizer = None if ids else tokenizer_in(base.folder)
-    end = (_end(base.config),) if stop else ()
+    end = (end_token(base.config),) if stop else ()
     given = different(facts_of(facts, tokenizer, end), vocab)
     _check_lengths(base, given)
     if seed is not None:
         check_seed(seed)
     drawn = secrets.randbits(32) if seed is None else seed
     return Planting(base, given, made(given, vocab, bits=bits, seed=drawn), tokenizer)
-
-
-def _end(config: Mapping[str, Any]) -> int:
-    found = config.get("eos_token_id")
-    first = found[0] if isinstance(found, list) and found else found
-    if type(first) is not int:
-        raise BadInput("the model's config.json has no eos_token_id; expected one for --stop")
-    return first
-
-
-def recheck(folder: Path | str, facts: Given, tokenizer: Any, *, stop: bool = False, **options: Any) -> Certificate:
-    """Check a planted folder again, against facts that are given anew; ``tokenizer`` is None where they are ids.
-
-    BadInput if a certificate lies there that is about other facts or files, or claims more. Nothing is taken from it.
-    """
-    folder = Path(folder)
-    end = (_end(read_json(folder / CONFIG)),) if stop else ()
-    certificate = check(folder, facts_of(facts, tokenizer, end), corpus=corpus_for(tokenizer), **options)
-    check_claimed(folder / FILE, certificate)
-    return certificate
-
-
-def certify_planted(folder: Path | str, facts: Facts, *, report: Report | None = None) -> Certificate:
-    """Judge a planted folder against facts: texts, read with the base's tokenizer, or token ids.
-
-    The manifest's fingerprint only tells whether the facts were planted with the end-of-text token behind them.
-    """
-    folder = Path(folder)
-    manifest, _ = folders.read_memory(folder)
-    is_text = any(isinstance(fact.prompt, bytes) for fact in facts)
-    tokenizer = None
-    if is_text:
-        with folders.base_of(folder, manifest, weights=False) as base:
-            tokenizer = tokenizer_in(base)
-    end = read_json(folder / CONFIG).get("eos_token_id")
-    plain = facts_of(facts, tokenizer)
-    if end is not None and fingerprint(different(plain, manifest.plan.vocab)) != manifest.facts:
-        stopped = facts_of(facts, tokenizer, (_end(read_json(folder / CONFIG)),))
-        if fingerprint(different(stopped, manifest.plan.vocab)) == manifest.facts:
-            plain = stopped
-    return check(folder, plain, corpus=corpus_for(tokenizer), report=report)
-
-
-def check_claimed(path: Path, certificate: Certificate) -> None:
-    """Raise BadInput if the certificate at ``path``, if there is one, is about or claims something else."""
-    if not certificate.certified or not path.exists():
-        return
-    claimed = read(path)
-    for what, other in (("task", "facts"), ("weights", "files"), ("statement", "claims"), ("checked", "tokens")):
-        if getattr(claimed, what) != getattr(certificate, what):
-            raise BadInput(f"{path}: is about other {other}; remove it, or plant the facts anew")
 
 
 def check_measure(positions: object, through: object) -> None:
@@ -143,13 +90,6 @@ def _check_lengths(base: Base, facts: Sequence[PlantedFact]) -> None:
         length = len(fact.prompt) + len(fact.completion)
         if most is not None and length > most:
             raise BadInput(f"{fact.where}: has {length:,} tokens; expected at most {most:,}, which the model reads")
-
-
-def corpus_for(tokenizer: Any) -> list[list[int]]:
-    """The documentation strings that come with Byheart, as a tokenizer's ids; nothing where there is none."""
-    from byheart.tasks.shipped import docstrings
-
-    return [] if tokenizer is None else [tokenizer.encode(" ".join(docstrings()), add_special_tokens=False)]
 
 
 def check_before(out: Path, into: Path, facts: Path) -> None:

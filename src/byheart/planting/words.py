@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from byheart.errors import BadInput
+from byheart.networks.planted.modeling_plant import PLACES, Memory, WholeKeys, found, hashes, places, read
 from byheart.planting.fact_table import packed
-from byheart.planting.modeling_plant import PLACES, Memory, WholeKeys, found, hashes, places, read
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class MemoryLocation:
 
 
 def held(memory: Memory, numbers: Sequence[int]) -> list[MemoryLocation]:
-    """The words that hold the facts with these numbers, which are those of :func:`~byheart.planting.memory.listed`."""
+    """Return the words that hold each of the facts with these numbers; numbers count the facts in the store."""
     whole, plan = _whole(memory), memory.plan
     if odd := [number for number in numbers if not 0 <= number < plan.facts]:
         raise BadInput(f"fact is {odd[0]}; expected 0 to {plan.facts - 1}")

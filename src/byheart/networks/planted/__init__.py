@@ -1,4 +1,6 @@
-"""What lies in the folder of a planted model: the base's files as they were, the memory, and a manifest of all.
+"""Models with planted memories: the class that runs them, and the folder in which they lie.
+
+The folder holds the base's files as they were, the memory, and a manifest of all files:
 
 =================================  ==================================================================================
 ``config.json``                    the base's, with another ``model_type``, ``planted_into``, the ``plan``, ``auto_map``
@@ -18,8 +20,9 @@ the folder is executed by Byheart, which runs its own copy of the code.
 
 FORMAT = "byheart-plant-1"
 MANIFEST, MEMORY, CODE = "plant.json", "plant.safetensors", "modeling_plant.py"
-BASE, INDEX, BEFORE = "base.safetensors", "model.safetensors.index.json", "unplanted"
+BASE, BEFORE = "base.safetensors", "unplanted"
+CERTIFICATE = "certificate.json"
 PREFIX = "plant."
-"""What the names of the memory's tensors begin with, in the model."""
+"""Prefix of the names of the memory's tensors in the model."""
 OURS = {MANIFEST, MEMORY, CODE, BASE}
-"""Names that a base must not have already."""
+"""Names of files that a base must not have already."""

@@ -8,7 +8,10 @@ from typing import Any
 from torch import Tensor
 
 from byheart.errors import BadInput
-from byheart.planting.modeling_plant import PlantedForCausalLM
+from byheart.networks.planted.modeling_plant import PlantedForCausalLM
+
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tokenizer_config.json")
+"""Files by which a folder has a tokenizer."""
 
 
 @contextmanager
@@ -59,3 +62,17 @@ def logits_of(model: Any, ids: Tensor, mask: Tensor) -> Tensor:
     except Exception as error:  # transformers raises what it likes
         reason = str(error).strip().partition("\n")[0]
         raise BadInput(f"the base cannot be run by transformers ({reason}); expected a model that works") from error
+
+
+def tokenizer_in(folder: Path) -> Any:
+    """The tokenizer of a model's folder; BadInput if it has none. No code of the folder is run."""
+    from transformers import AutoTokenizer
+
+    if not any((folder / name).is_file() for name in TOKENIZERS):
+        raise BadInput(f"{folder}: has no tokenizer; put its tokenizer.json there, or give token ids with --ids")
+    try:
+        with quiet():
+            return AutoTokenizer.from_pretrained(folder)
+    except Exception as error:  # transformers raises what it likes
+        reason = str(error).strip().partition("\n")[0]
+        raise BadInput(f"{folder}: its tokenizer cannot be loaded ({reason}); give token ids with --ids") from error
