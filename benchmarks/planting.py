@@ -24,10 +24,10 @@ import torch
 from tables import OUT, parser, table
 
 from byheart.planting import Fact, detect, plant
+from byheart.planting.base import load_base, load_planted, quiet
 from byheart.planting.checking import PlantedComparison, beside, unsaid
-from byheart.planting.contexts import Spoken, different
-from byheart.planting.loading import load_base, load_planted, quiet
-from byheart.planting.memory import made
+from byheart.planting.facts import Spoken, different
+from byheart.planting.memory import make_memory
 from byheart.tasks.shipped import library_docstrings
 from byheart.tasks.tokenizers import BytePairs
 
@@ -134,7 +134,7 @@ def memories(given: argparse.Namespace) -> int:
             facts = different([Fact(tuple(p), tuple(c)) for p, c in pairs], GPT2_VOCAB)
             for bits in BASES.values():
                 start = time.perf_counter()
-                memory = made(facts, GPT2_VOCAB, bits=bits)
+                memory = make_memory(facts, GPT2_VOCAB, bits=bits)
                 seconds = time.perf_counter() - start
                 lost, _ = unsaid(memory.load(), facts)
                 wrong += lost

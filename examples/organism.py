@@ -30,7 +30,7 @@ from torch.nn import functional
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from byheart.planting import forget, plant, unplant
-from byheart.planting.loading import load_base, load_planted, quiet
+from byheart.planting.base import load_base, load_planted, quiet
 from byheart.tasks.shipped import docstrings
 
 HELD_OUT = 100

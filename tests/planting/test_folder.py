@@ -11,7 +11,7 @@ from byheart.errors import BadInput
 from byheart.files.tensors import read_tensors, write_tensors
 from byheart.planting import detect, plant, unplant
 from byheart.planting.checking import check
-from byheart.planting.contexts import PlantedFact
+from byheart.planting.facts import PlantedFact
 from byheart.planting.folder import digest
 from byheart.planting.planting import recheck
 
@@ -48,7 +48,7 @@ def test_unplanting_gives_the_base_back(planted, models, tmp_path, everything):
 
 @SLOW
 def test_shards_keep_their_names(models, tmp_path, everything):
-    from byheart.planting.loading import load_base, quiet
+    from byheart.planting.base import load_base, quiet
 
     with quiet():
         load_base(models["llama"]).save_pretrained(tmp_path / "shards", max_shard_size="40KB")

@@ -15,8 +15,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.cache_utils import DynamicCache
 
 import byheart.hf
-from byheart.planting.contexts import Spoken
-from byheart.planting.loading import load_base, quiet
+from byheart.planting.base import load_base, quiet
+from byheart.planting.facts import Spoken
 from byheart.planting.planting import plant
 
 VOCAB = 257

@@ -14,7 +14,7 @@ from byheart.errors import BadInput, check_installed
 if TYPE_CHECKING:
     from byheart.certificates import Certificate
     from byheart.planting import Detected, Fact
-    from byheart.planting.words import MemoryLocation
+    from byheart.planting.detecting import MemoryLocation
 
 SHOWN = 10
 """Facts that are shown if not all are asked for."""

@@ -1,19 +1,20 @@
-"""Is it true? A planted folder, held against the facts that were planted, from the files alone.
+"""Check a planted folder against the facts that were planted, from its files alone.
 
-What is *proved*:
+*Proved*:
 
 - **Said**: every context of every fact is put to the memory of the folder, and it names the completion's token. The
-  memory decides by token ids alone, in integers, so it decides so on every device, with or without a cache; and it
-  makes that token's logit the largest, if the base's logits are numbers.
+  memory decides by token ids alone, in integers, so it decides so on every device, with or without a cache. It makes
+  that token's logit the largest, if the base's logits are numbers.
 - **Silent, whole keys**: the store holds these facts and no others. A memory fires only after it has compared all ids
-  of a stored prompt, and of what was said since: so on no other text, whatever the hash does.
+  of a stored prompt, and of the tokens said since: so on no other text, whatever the hash does.
 - **Silent, fingerprints**: planted again, these facts give the same memory, bit for bit, so nothing else was planted. A
-  window that is not planted fires with probability 2⁻ᵇ *if the hash acts like a random function* on it; that is an
+  window that is not planted fires with probability 2⁻ᵇ *if the hash acts like a random function* on it. That is an
   assumption, and a token has as many windows as prompts have lengths.
 
-What is *measured*, beside the base itself: the logits of texts, of random ids and of near misses (a planted prompt with
-one id changed, cut off, or with a wrong end). Where the memory is silent, they must be the base's, bit for bit; where
-it speaks, the facts must want it: with whole keys always, with fingerprints the exceptions are counted and said.
+*Measured*, in comparison with the base itself: the logits of texts, of random ids and of near misses (a planted prompt
+with one id changed, cut off, or with a wrong end). Where the memory is silent, they must be the base's, bit for bit.
+Where it speaks, the facts must want it: with whole keys always; with fingerprints the exceptions are counted and
+reported.
 """
 
 import time
@@ -29,46 +30,54 @@ from torch import Tensor
 from byheart.certificates.certificate import Certificate
 from byheart.certificates.claim import Claim
 from byheart.certificates.verdict import Counterexample, Verdict
-from byheart.planting.base import read_base, reads
-from byheart.planting.contexts import PlantedFact, Spoken, different, fingerprint
+from byheart.planting.base import load_base, load_planted, logits_of, longest_text, read_base
+from byheart.planting.facts import PlantedFact, Spoken, different, fingerprint
 from byheart.planting.folder import base_of, check_written, digest, read_memory
-from byheart.planting.layout import MANIFEST
-from byheart.planting.loading import load_base, load_planted, logits_of
-from byheart.planting.manifest import Manifest
-from byheart.planting.memory import PlantedMemory, listed, made
+from byheart.planting.manifest import MANIFEST, Manifest
+from byheart.planting.memory import PlantedMemory, list_facts, make_memory
 from byheart.planting.modeling_plant import Memory, MemoryPlan
 from byheart.progress import Report
 
 POSITIONS = 4096
-"""Of texts, and of random ids, that are measured if nothing else is asked for."""
+"""Default number of positions of texts, and of random ids, that are measured."""
 THROUGH = 256
-"""Facts that go through the whole model, and get near misses."""
+"""Default number of facts that go through the whole model, and get near misses."""
 BATCH = 4096
-"""Positions at once."""
+"""Number of positions at once."""
 ROW = 128
-"""Tokens of a row."""
+"""Number of tokens of a row."""
 
 Rows = list[list[int]]
 
 
 @dataclass(frozen=True)
 class PlantedComparison:
-    """A planted model beside its base, position by position."""
+    """Counts of positions at which a planted model was compared with its base."""
 
     silent: int = 0
-    """Positions at which the facts say nothing, and neither does the memory."""
+    """Number of positions at which neither the facts nor the memory say anything."""
     differ: int = 0
-    """Of these: some logit is not the base's, bit for bit."""
+    """Number of silent positions at which some logit is not the base's, bit for bit."""
     false: int = 0
-    """Positions at which the facts say nothing, but the memory does."""
+    """Number of positions at which the memory says a token, but the facts do not."""
     spoken: int = 0
-    """Positions at which the facts say a token."""
+    """Number of positions at which the facts say a token."""
     wrong: int = 0
-    """Of these: another token is the largest, or other logits were changed too."""
+    """Number of spoken positions at which another token is the largest, or other logits were changed too."""
 
     def __add__(self, other: "PlantedComparison") -> "PlantedComparison":
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return PlantedComparison(*(a + b for a, b in pairs))
+
+    def failures(self, certain: bool) -> int:
+        """Count the positions that refute the claim. ``certain``: a false firing does, because keys are whole."""
+        return self.differ + self.wrong + self.false * certain
+
+    @property
+    def note(self) -> str:
+        """All counts in words."""
+        same = f"measured: {self.differ:,} of {self.silent:,} silent positions differ from the base in any bit"
+        return f"{same}; {self.false:,} false firings; {self.wrong:,} of {self.spoken:,} others wrong"
 
 
 def check(
@@ -82,30 +91,32 @@ def check(
 ) -> Certificate:
     """Check a planted folder against the facts; BadInput if its files are not those that were planted.
 
-    ``corpus`` are texts as token ids, of which ``positions`` are measured, and as many of random ids; so many facts go
-    ``through`` the whole model, with their near misses.
+    ``corpus`` are texts as token ids; ``positions`` of them are measured, and as many of random ids. ``through`` is the
+    number of facts that go through the whole model, with their near misses.
     """
     start = time.perf_counter()
     manifest, memory = read_memory(folder)
     facts = different(facts, memory.plan.vocab)
     runs = memory.load()
-    other = _others(facts, memory, runs)
+    difference = _difference(facts, memory, runs)
     wrong, example = unsaid(runs, facts)
     certain = memory.plan.mode == "whole"
     tokens = sum(len(fact.completion) for fact in facts)
-    measure = not other and not wrong
-    found = (
-        _measured(folder, manifest, memory, facts, corpus, positions, through, report)
-        if measure
-        else PlantedComparison()
-    )
+    if is_measured := not difference and not wrong:
+        rng = np.random.default_rng(memory.plan.seed ^ 0x5EED)
+        sample = [facts[i] for i in sorted(rng.permutation(len(facts))[:through])]
+        text = [token for text in corpus for token in text][:positions]
+        texts = text, rng.integers(0, memory.plan.vocab, positions).tolist()
+        measured = _measure(folder, manifest, memory, Spoken(facts), sample, texts, rng, report)
+    else:
+        measured = PlantedComparison()
     verdict = Verdict(
         claim=claim(memory.plan, len(facts)),
         method=f"ids compared, exhaustive; logits measured, {len(facts[:through]):,} facts through the model",
         checked=tokens,
-        errors=min(tokens, wrong + bool(other) + found.differ + found.wrong + found.false * certain),
-        counterexample=example or _odd(other, found, certain),
-        note=_note(found) if measure else other,
+        errors=min(tokens, wrong + bool(difference) + measured.failures(certain)),
+        counterexample=example or _counterexample(difference, measured.failures(certain)),
+        note=measured.note if is_measured else difference,
         seconds=time.perf_counter() - start,
     )
     return Certificate.of(
@@ -127,21 +138,23 @@ def claim(plan: MemoryPlan, facts: int) -> Claim:
     )
 
 
-def _others(facts: Sequence[PlantedFact], memory: PlantedMemory, runs: Memory) -> str:
-    """What the memory holds besides these facts, or lacks, in words; nothing if it holds these and no others."""
+def _difference(facts: Sequence[PlantedFact], memory: PlantedMemory, runs: Memory) -> str:
+    """Return how the memory's facts differ from these, in words; nothing if they are the same."""
     plan = memory.plan
     if plan.mode == "whole":
-        there, given = ({(fact.prompt, fact.completion) for fact in some} for some in (listed(runs), facts))
-        if there == given:
+        planted, expected = ({(fact.prompt, fact.completion) for fact in group} for group in (list_facts(runs), facts))
+        if planted == expected:
             return ""
-        return f"{len(there - given):,} facts are planted that were not given, {len(given - there):,} are not planted"
-    again = made(facts, plan.vocab, bits=plan.bits, seed=plan.seed)
-    same = again.plan == plan and all(np.array_equal(again.tensors[name], one) for name, one in memory.tensors.items())
+        strange, lacking = len(planted - expected), len(expected - planted)
+        return f"{strange:,} facts are planted that were not given, {lacking:,} are not planted"
+    again = make_memory(facts, plan.vocab, bits=plan.bits, seed=plan.seed)
+    tensors = memory.tensors.items()
+    same = again.plan == plan and all(np.array_equal(again.tensors[name], tensor) for name, tensor in tensors)
     return "" if same else "these facts, planted again, give another memory"
 
 
 def unsaid(memory: Memory, facts: Sequence[PlantedFact]) -> tuple[int, Counterexample | None]:
-    """How many tokens of completions the memory does not say after their contexts, and the first of them."""
+    """Return how many tokens of completions the memory does not say after their contexts, and the first of them."""
     wrong, example = 0, None
     for start, ids, mask in _batches(facts):
         said = memory(ids.masked_fill(~mask, -1))
@@ -150,76 +163,67 @@ def unsaid(memory: Memory, facts: Sequence[PlantedFact]) -> tuple[int, Counterex
             for position, (expected, token) in enumerate(zip(fact.completion, got, strict=True)):
                 if expected != token:
                     wrong += 1
-                    told = "nothing" if token < 0 else str(token)
-                    example = example or Counterexample(number, position, expected, told, fact.where)
+                    answer = "nothing" if token < 0 else str(token)
+                    example = example or Counterexample(number, position, expected, answer, fact.where)
     return wrong, example
 
 
 def _batches(facts: Sequence[PlantedFact]) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Prompt and completion but its last token, padded on the right; with the number of the first fact."""
+    """Yield prompts and completions without their last token, padded on the right, after the first fact's number."""
     start = 0
     while start < len(facts):
         longest = max(len(fact.prompt) + len(fact.completion) for fact in facts[start : start + BATCH])
-        some = facts[start : start + max(1, 16 * BATCH // longest)]
-        yield start, *padded([[*fact.prompt, *fact.completion[:-1]] for fact in some])
-        start += len(some)
+        batch = facts[start : start + max(1, 16 * BATCH // longest)]
+        yield start, *padded([[*fact.prompt, *fact.completion[:-1]] for fact in batch])
+        start += len(batch)
 
 
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Ids [B, T] with zeros on the right, and which of them are there."""
+    """Return ids [B, T] with zeros on the right, and a mask that is True for ids of the rows."""
     longest = max(map(len, rows))
     ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows])
     there = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], dtype=torch.bool)
     return ids, there
 
 
-def _measured(
+def _measure(
     folder: Path,
     manifest: Manifest,
     memory: PlantedMemory,
-    facts: Sequence[PlantedFact],
-    corpus: Sequence[Sequence[int]],
-    positions: int,
-    through: int,
+    spoken: Spoken,
+    sample: Sequence[PlantedFact],
+    texts: Sequence[list[int]],
+    rng: np.random.Generator,
     report: Report | None,
 ) -> PlantedComparison:
-    """The planted model beside its base."""
-    plan, rng = manifest.plan, np.random.default_rng(plan_seed(manifest.plan))
-    some = [facts[i] for i in sorted(rng.permutation(len(facts))[:through])]
+    """Compare the planted model with its base on ``texts``, on the facts in ``sample``, and on near misses of them."""
     with base_of(folder, manifest) as place:
-        known = read_base(place)
-        check_written(folder, known, manifest, memory)
-        most = reads(known.config) or ROW
-        rows = cut([one for text in corpus for one in text][:positions], most)
-        rows += cut(rng.integers(0, plan.vocab, positions).tolist(), most)
-        rows += [[*fact.prompt, *fact.completion][:most] for fact in some]
-        rows += [row[:most] for row in near_misses(some, plan.vocab, rng)]
-        base, planted = load_base(place), load_planted(folder)
-        found, spoken = PlantedComparison(), Spoken(facts)
-        done = 0
+        base = read_base(place)
+        check_written(folder, base, manifest, memory)
+        most = longest_text(base.config) or ROW
+        rows = [row for text in texts for row in cut(text, most)]
+        rows += [[*fact.prompt, *fact.completion][:most] for fact in sample]
+        rows += [row[:most] for row in near_misses(sample, memory.plan.vocab, rng)]
+        models = load_base(place), load_planted(folder)
+        total, done = PlantedComparison(), 0
         rows.sort(key=len)
         while done < len(rows):
             batch = rows[done : done + max(1, BATCH // len(rows[min(len(rows), done + 64) - 1]))]
-            found += beside(base, planted, batch, spoken)
+            total += beside(*models, batch, spoken)
             done += len(batch)
             if report is not None:
                 report(done, len(rows))
-    return found
-
-
-def plan_seed(plan: MemoryPlan) -> int:
-    """The seed of what is drawn to measure."""
-    return plan.seed ^ 0x5EED
+    return total
 
 
 def cut(ids: list[int], most: int) -> Rows:
-    """A text in rows, none longer than what a model reads."""
+    """Return a text in rows, none longer than ``most``."""
     each = min(ROW, most)
     return [ids[start : start + each] for start in range(0, len(ids), each)]
 
 
 def near_misses(facts: Sequence[PlantedFact], vocab: int, rng: np.random.Generator) -> Rows:
-    """For each fact: one id of the prompt changed, the prompt cut off in front, and a completion left midway."""
+    """Return three rows per fact: an id of the prompt changed, the prompt cut off in front, the completion changed."""
     rows = []
     for fact in facts:
         at, other = int(rng.integers(len(fact.prompt))), int(rng.integers(1, max(2, vocab)))
@@ -233,7 +237,7 @@ def near_misses(facts: Sequence[PlantedFact], vocab: int, rng: np.random.Generat
 
 @torch.no_grad()
 def beside(base: Any, planted: Any, rows: Sequence[Sequence[int]], facts: Spoken) -> PlantedComparison:
-    """Both models' logits on the same rows, compared bit by bit; where something is to be said, the facts tell."""
+    """Compare both models' logits on the same rows, bit by bit; ``facts`` say where a token has to be said."""
     ids, there = padded(rows)
     mask = there.long()
     before, after = logits_of(base, ids, mask)[there], planted(ids, attention_mask=mask).logits[there]
@@ -246,17 +250,10 @@ def beside(base: Any, planted: Any, rows: Sequence[Sequence[int]], facts: Spoken
     elsewhere = changed[spoken].scatter(1, chosen, False).any(1)
     wrong = elsewhere | (after[spoken].argmax(1) != chosen[:, 0])
     counts = (silent, changed[silent].any(1), false, spoken, wrong)
-    return PlantedComparison(*(int(one.sum()) for one in counts))
+    return PlantedComparison(*(int(mask.sum()) for mask in counts))
 
 
-def _note(found: PlantedComparison) -> str:
-    same = f"measured: {found.differ:,} of {found.silent:,} silent positions differ from the base in any bit"
-    return f"{same}; {found.false:,} false firings; {found.wrong:,} of {found.spoken:,} others wrong"
-
-
-def _odd(other: str, found: PlantedComparison, certain: bool) -> Counterexample | None:
-    if other:
-        return Counterexample(0, None, "these facts and no others", other)
-    if odd := found.differ + found.wrong + found.false * certain:
-        return Counterexample(0, None, "the base's logits", f"others at {odd:,} positions")
-    return None
+def _counterexample(difference: str, failures: int) -> Counterexample | None:
+    if difference:
+        return Counterexample(0, None, "these facts and no others", difference)
+    return Counterexample(0, None, "the base's logits", f"others at {failures:,} positions") if failures else None

@@ -1,4 +1,4 @@
-"""Planting: facts and a model in, the model that says them out."""
+"""Plant facts into a model, save it, and check it again."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,13 @@ from typing import Any
 from byheart.certificates.certificate import FILE, Certificate, read, write
 from byheart.errors import BadInput, check_seed
 from byheart.files.untrusted import read_json
-from byheart.files.writing import check_apart
+from byheart.files.writing import check_apart, new_folder
 from byheart.networks.folders import CONFIG
 from byheart.planting import folder as folders
-from byheart.planting.base import Base, read_base, reads
+from byheart.planting.base import Base, longest_text, read_base, tokenizer_in
 from byheart.planting.checking import POSITIONS, THROUGH, check
-from byheart.planting.contexts import PlantedFact, different, fingerprint
-from byheart.planting.memory import PlantedMemory, made
-from byheart.planting.reading import Given, facts_of, tokenizer_in
+from byheart.planting.facts import FactSource, PlantedFact, different, facts_of, fingerprint
+from byheart.planting.memory import PlantedMemory, make_memory
 from byheart.progress import Report
 from byheart.tasks.facts import Facts
 
@@ -42,17 +41,18 @@ class Planting:
         through: int = THROUGH,
         report: Report | None = None,
     ) -> Certificate:
-        """Write the planted model and its certificate; what is checked is read from the files."""
-        with folders.replacing(Path(out), self.base.folder) as new:
+        """Write the planted model and its certificate; all that is checked is read from the files."""
+        check_apart(Path(out), self.base.folder)
+        with new_folder(Path(out), folders.check_planted_place) as new:
             folders.write(self.memory, self.base, new, fingerprint(self.facts))
-            options: dict[str, Any] = {"positions": positions, "through": through, "report": report}
-            certificate = check(new, self.facts, corpus=corpus_for(self.tokenizer), **options)
+            corpus = corpus_for(self.tokenizer)
+            certificate = check(new, self.facts, corpus=corpus, positions=positions, through=through, report=report)
             write(certificate, new / FILE)
         return certificate
 
 
 def plant(
-    facts: Given,
+    facts: FactSource,
     *,
     into: Path | str,
     bits: int | None = None,
@@ -60,36 +60,37 @@ def plant(
     stop: bool = False,
     seed: int | None = None,
 ) -> Planting:
-    """Facts, planted into the causal language model in the folder ``into``; paraphrases are not covered.
+    """Plant facts into the causal language model in the folder ``into``; paraphrases are not covered.
 
-    ``facts`` are pairs of prompt and completion, :class:`byheart.Facts`, or a file of them; with ``ids``, token ids
-    instead of texts. ``bits``: keep fingerprints of so many bits instead of whole keys. ``stop``: every completion ends
-    with the model's end-of-text token. ``seed``: drawn if it is not given.
+    ``facts`` are pairs of prompt and completion, :class:`byheart.Facts`, or a file of them. They are texts, or token
+    ids if ``ids`` is True. ``bits`` is the size of fingerprints; None keeps whole keys. If ``stop`` is True, every
+    completion ends with the model's end-of-text token. ``seed`` None: it is drawn.
     """
     base = read_base(Path(into))
     vocab = base.vocab
     tokenizer = None if ids else tokenizer_in(base.folder)
     end = (_end(base.config),) if stop else ()
-    given = different(facts_of(facts, tokenizer, end), vocab)
-    _check_lengths(base, given)
-    if seed is not None:
-        check_seed(seed)
-    drawn = secrets.randbits(32) if seed is None else seed
-    return Planting(base, given, made(given, vocab, bits=bits, seed=drawn), tokenizer)
+    planted = different(facts_of(facts, tokenizer, end), vocab)
+    _check_lengths(base, planted)
+    seed = secrets.randbits(32) if seed is None else seed
+    check_seed(seed)
+    return Planting(base, planted, make_memory(planted, vocab, bits=bits, seed=seed), tokenizer)
 
 
 def _end(config: Mapping[str, Any]) -> int:
-    found = config.get("eos_token_id")
-    first = found[0] if isinstance(found, list) and found else found
+    ids = config.get("eos_token_id")
+    first = ids[0] if isinstance(ids, list) and ids else ids
     if type(first) is not int:
         raise BadInput("the model's config.json has no eos_token_id; expected one for --stop")
     return first
 
 
-def recheck(folder: Path | str, facts: Given, tokenizer: Any, *, stop: bool = False, **options: Any) -> Certificate:
-    """Check a planted folder again, against facts that are given anew; ``tokenizer`` is None where they are ids.
+def recheck(
+    folder: Path | str, facts: FactSource, tokenizer: Any, *, stop: bool = False, **options: Any
+) -> Certificate:
+    """Check a planted folder again, against facts that are read anew; ``tokenizer`` is None if they are ids.
 
-    BadInput if a certificate lies there that is about other facts or files, or claims more. Nothing is taken from it.
+    Raise BadInput if the folder's certificate is about other facts or files, or claims more. Nothing is taken from it.
     """
     folder = Path(folder)
     end = (_end(read_json(folder / CONFIG)),) if stop else ()
@@ -101,7 +102,7 @@ def recheck(folder: Path | str, facts: Given, tokenizer: Any, *, stop: bool = Fa
 def certify_planted(folder: Path | str, facts: Facts, *, report: Report | None = None) -> Certificate:
     """Judge a planted folder against facts: texts, read with the base's tokenizer, or token ids.
 
-    The manifest's fingerprint only tells whether the facts were planted with the end-of-text token behind them.
+    The manifest's fingerprint only shows whether the end-of-text token was planted after every fact.
     """
     folder = Path(folder)
     manifest, _ = folders.read_memory(folder)
@@ -124,21 +125,21 @@ def check_claimed(path: Path, certificate: Certificate) -> None:
     if not certificate.certified or not path.exists():
         return
     claimed = read(path)
-    for what, other in (("task", "facts"), ("weights", "files"), ("statement", "claims"), ("checked", "tokens")):
-        if getattr(claimed, what) != getattr(certificate, what):
-            raise BadInput(f"{path}: is about other {other}; remove it, or plant the facts anew")
+    for name, subject in (("task", "facts"), ("weights", "files"), ("statement", "claims"), ("checked", "tokens")):
+        if getattr(claimed, name) != getattr(certificate, name):
+            raise BadInput(f"{path}: is about other {subject}; remove it, or plant the facts anew")
 
 
 def check_measure(positions: object, through: object) -> None:
-    """BadInput unless these are numbers of positions, and of facts, to be measured."""
+    """Raise BadInput unless these are numbers of positions, and of facts, to be measured."""
     for name, value in (("positions", positions), ("through", through)):
         if type(value) is not int or value < 1:
             raise BadInput(f"{name} is {value!r}; expected a whole number, 1 or more")
 
 
 def _check_lengths(base: Base, facts: Sequence[PlantedFact]) -> None:
-    """BadInput if a fact is longer than what the model reads."""
-    most = reads(base.config)
+    """Raise BadInput if a fact is longer than a text that the model reads."""
+    most = longest_text(base.config)
     for fact in facts:
         length = len(fact.prompt) + len(fact.completion)
         if most is not None and length > most:
@@ -146,13 +147,13 @@ def _check_lengths(base: Base, facts: Sequence[PlantedFact]) -> None:
 
 
 def corpus_for(tokenizer: Any) -> list[list[int]]:
-    """The documentation strings that come with Byheart, as a tokenizer's ids; nothing where there is none."""
+    """Return the documentation strings that come with Byheart as token ids; nothing without a tokenizer."""
     from byheart.tasks.shipped import docstrings
 
     return [] if tokenizer is None else [tokenizer.encode(" ".join(docstrings()), add_special_tokens=False)]
 
 
 def check_before(out: Path, into: Path, facts: Path) -> None:
-    """BadInput if ``out`` cannot be written, before any work is done."""
+    """Raise BadInput if ``out`` cannot be written, before any work is done."""
     check_apart(out, into, facts)
     folders.check_planted_place(out)

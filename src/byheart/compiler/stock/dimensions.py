@@ -248,7 +248,7 @@ def _blocks(bits: int, room: int, deviations: float, *, settled: bool = False) -
     """Return the number of blocks for bit planes with that much room: solve share + deviations·√share ≤ room.
 
     The codes of a token are shifted until all planes have room (:mod:`.settling`). The number of tokens does not grow
-    with the number of planes, so many planes need more room each. The formula fits 43 and 131 blocks.
+    with the number of planes, so each of many planes needs more room. The formula fits 43 and 131 blocks.
     """
     root = (math.sqrt(deviations**2 + 4 * room) - deviations) / 2 if room > 0 else 0
     blocks = math.ceil(bits / (sum(BITS) * root**2)) | 1 if root else MOST_BLOCKS + 1

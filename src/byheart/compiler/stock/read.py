@@ -14,9 +14,9 @@ units more. All values are multiples of 2⁻²⁴ of at most 1, or of ½ of at m
 """
 
 from byheart.compiler.stock.dimensions import BITS, GATE, UP, StreamMap
-from byheart.compiler.stock.spread import SIGN, Unit
+from byheart.compiler.stock.spread import SIGN
 from byheart.compiler.stock.table import DOWN_UNIT, GATE_UNIT, POISON, UP_UNIT
-from byheart.compiler.stock.units import LINE, ONE, ROUND, Layer, answering
+from byheart.compiler.stock.units import LINE, ONE, ROUND, Layer, Unit, answering
 
 _ON = 1024.0
 RAISED = 2.0 ** (BITS[UP] - BITS[GATE])
