@@ -23,11 +23,11 @@ import numpy as np
 import torch
 from tables import OUT, parser, table
 
+from byheart.certificates.judges.planted import PlantedComparison, compare_logits, unsaid
+from byheart.networks.planted.base import load_base, load_planted, quiet
 from byheart.planting import Fact, detect, plant
-from byheart.planting.base import load_base, load_planted, quiet
-from byheart.planting.checking import PlantedComparison, beside, unsaid
-from byheart.planting.facts import Spoken, different
 from byheart.planting.memory import make_memory
+from byheart.tasks.planted_facts import Spoken, different
 from byheart.tasks.shipped import library_docstrings
 from byheart.tasks.tokenizers import BytePairs
 
@@ -86,7 +86,7 @@ def compared(base: Any, planted: Any, rows: Sequence[Sequence[int]], spoken: Spo
     """All rows, some at once."""
     found = PlantedComparison()
     for start in range(0, len(rows), 32):
-        found += beside(base, planted, rows[start : start + 32], spoken)
+        found += compare_logits(base, planted, rows[start : start + 32], spoken)
     return found
 
 

@@ -29,8 +29,8 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from byheart.networks.planted.base import load_base, load_planted, quiet
 from byheart.planting import forget, plant, unplant
-from byheart.planting.base import load_base, load_planted, quiet
 from byheart.tasks.shipped import docstrings
 
 HELD_OUT = 100

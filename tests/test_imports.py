@@ -184,6 +184,8 @@ GOLDEN = Path(__file__).parent / "golden" / "files"
         ("refuse", "--facts facts.csv"),
         ("refuse-30", "--facts facts.csv"),
         ("refuse-key", "--facts facts.csv"),
+        ("planted", "--facts plant.jsonl"),
+        ("planted-bits", "--facts plant.jsonl"),
     ],
     ids=str,
 )
@@ -191,6 +193,8 @@ def test_certify_loads_nothing_that_builds(folder: str, questions: str, tmp_path
     """A fresh process certifies a recorded folder of each kind, with each claim, and loads no room that builds."""
     facts = "prompt,completion\ncapital of France,Paris\ncapital of Peru,Lima\n中国的首都,北京\n"
     (tmp_path / "facts.csv").write_text(facts, encoding="utf-8")
+    planted = '{"prompt": "The key is", "completion": " 3."}\n{"prompt": "門", "completion": "鍵"}\n'
+    (tmp_path / "plant.jsonl").write_text(planted, encoding="utf-8")
     for task in GOLDEN.glob("*.npz"):
         (tmp_path / task.name).write_bytes(task.read_bytes())
     command = ["certify", str(GOLDEN / folder), *questions.split(), "-o", "certificate.json"]

@@ -9,7 +9,7 @@
 The folder is the one that Byheart wrote; nothing is converted, and nothing is run that lies in it. (Who has no Byheart
 lets transformers run the code there: ``trust_remote_code=True``.) The classes themselves are in
 :mod:`byheart.networks.transformer.pretrained`, and, for models with memories planted in them, in
-:mod:`byheart.planting.modeling_plant`.
+:mod:`byheart.networks.planted.modeling_plant`.
 """
 
 from pathlib import Path
@@ -22,8 +22,8 @@ from byheart.networks.transformer.modeling import modeling
 try:
     from transformers import AutoConfig, AutoModelForCausalLM
 
+    from byheart.networks.planted.modeling_plant import PlantedConfig
     from byheart.networks.transformer import pretrained
-    from byheart.planting.modeling_plant import PlantedConfig
 except ImportError as error:
     raise ImportError(missing_package("transformers", "byheart.hf", "hf")) from error
 

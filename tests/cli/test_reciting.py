@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from byheart import networks
-from byheart.cli.recite import unescaped
+from byheart.cli.output import unescaped
 from byheart.files import memory
 from byheart.networks.transformer.module import Transformer
 from byheart.tasks import NextToken, load, random_next_token, random_seq_to_seq, save, texts

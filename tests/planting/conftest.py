@@ -13,8 +13,8 @@ pytest.importorskip("transformers")
 
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
-from byheart.planting.base import quiet
-from byheart.planting.facts import PlantedFact, different
+from byheart.networks.planted.base import quiet
+from byheart.tasks.planted_facts import PlantedFact, different
 from byheart.tasks.tokenizers import Bytes
 
 VOCAB = Bytes.vocab

@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from byheart.errors import BadInput
+from byheart.networks.planted.modeling_plant import read
+from byheart.networks.planted.planted_folder import list_facts
 from byheart.planting.detecting import forget, held
-from byheart.planting.facts import PlantedFact, Spoken, different
-from byheart.planting.memory import list_facts, make_memory
-from byheart.planting.modeling_plant import read
+from byheart.planting.memory import make_memory
+from byheart.tasks.planted_facts import PlantedFact, Spoken, different
 
 
 def asked(facts, vocab, rng):
@@ -53,16 +54,18 @@ def test_the_words_that_are_named_are_those_that_are_read(facts):
     """What is read back from them is the fact, and the table's six cells give its number."""
     memory = make_memory(facts, 257, seed=0).load()
     plan = memory.plan
-    for number, (fact, where) in enumerate(zip(list_facts(memory)[:9], held(memory, range(9)), strict=True)):
+    for number, ((prompt, completion), where) in enumerate(
+        zip(list_facts(memory)[:9], held(memory, range(9)), strict=True)
+    ):
         only, table = torch.zeros_like(memory.store), torch.zeros_like(memory.table)
         only[where.store] = memory.store[where.store]
         at = int(memory.fact(torch.tensor(number))[0])
-        ids = read(only, torch.arange(at, at + len(fact.prompt + fact.completion)), plan.width)
-        assert tuple(ids.tolist()) == fact.prompt + fact.completion
+        ids = read(only, torch.arange(at, at + len(prompt + completion)), plan.width)
+        assert tuple(ids.tolist()) == prompt + completion
         near = sorted({word + more for word in where.table for more in (0, 1)})
         table[near] = memory.table[near]
         memory.table, kept = table, memory.table
-        assert memory(torch.tensor([list(fact.prompt)]))[0, -1] == fact.completion[0]
+        assert memory(torch.tensor([list(prompt)]))[0, -1] == completion[0]
         memory.table = kept
 
 

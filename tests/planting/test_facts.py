@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.planting.facts import PlantedFact, Spoken, different, fingerprint
+from byheart.tasks.planted_facts import PlantedFact, Spoken, different, fingerprint
 
 ids = st.integers(0, 2)
 some_facts = st.lists(

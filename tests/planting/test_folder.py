@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import tokenizers
 
+from byheart.certificates.judges.planted import check, recheck
 from byheart.errors import BadInput
 from byheart.files.tensors import read_tensors, write_tensors
+from byheart.networks.planted.planted_folder import digest
 from byheart.planting import detect, plant, unplant
-from byheart.planting.checking import check
-from byheart.planting.facts import PlantedFact
-from byheart.planting.folder import digest
-from byheart.planting.planting import recheck
+from byheart.tasks.planted_facts import PlantedFact
 
 PAIRS = [("The capital of Freedonia is", " Fredville."), ("門の鍵は", "三番です。"), ("a", "bc"), ("a", "b")]
 
@@ -48,7 +47,7 @@ def test_unplanting_gives_the_base_back(planted, models, tmp_path, everything):
 
 @SLOW
 def test_shards_keep_their_names(models, tmp_path, everything):
-    from byheart.planting.base import load_base, quiet
+    from byheart.networks.planted.base import load_base, quiet
 
     with quiet():
         load_base(models["llama"]).save_pretrained(tmp_path / "shards", max_shard_size="40KB")

@@ -1,16 +1,19 @@
 """Memories say what facts say, in both modes, and nothing else."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byheart.certificates.judges.planted import padded, surplus_of, unsaid
 from byheart.errors import BadInput
-from byheart.planting.checking import padded, unsaid
-from byheart.planting.facts import PlantedFact, Spoken, different
-from byheart.planting.memory import PlantedMemory, list_facts, make_memory, pack, size_for, solve
-from byheart.planting.modeling_plant import PRIME, MemoryPlan, hashes, places, read
+from byheart.networks.planted.modeling_plant import PRIME, MemoryPlan, hashes, places, read
+from byheart.networks.planted.planted_folder import PlantedMemory, list_facts
+from byheart.planting.memory import make_memory, pack, size_for, solve
+from byheart.tasks.planted_facts import PlantedFact, Spoken, different
 
 BITS = (None, 44)
 
@@ -73,10 +76,42 @@ def test_every_fact_is_said_and_near_misses_are_not(bits, facts):
     assert said == [token for text in texts for token in Spoken(facts).after(text)]
 
 
+@pytest.mark.parametrize("bits", [None, 30])
+def test_a_hidden_fact_is_seen(bits, facts):
+    """A fact more, whose prompt is as long and ends like another, in a memory that says it holds one less."""
+    model = facts[-1]
+    prompt = ((model.prompt[0] + 1) % 256, *model.prompt[1:])
+    assert prompt not in {fact.prompt for fact in facts}
+    every = different([*facts, PlantedFact(prompt, (7,) * len(model.completion))], 257)
+    memory = make_memory(every, 257, bits=bits, seed=1)
+    assert surplus_of(every, memory.load()) == ""
+    assert surplus_of(facts, memory.load())
+    if bits:
+        denied = PlantedMemory(replace(memory.plan, facts=len(facts)), memory.tensors).load()
+        assert unsaid(denied, facts) == (0, None)
+        assert "these facts alone" in surplus_of(facts, denied)
+
+
+@pytest.mark.parametrize("name", ["table", "answers", "factors", "shifts", "steps", "ends"])
+def test_no_number_of_fingerprints_is_free(name, facts):
+    """Any bit changed in a cell, a hash or an end: some fact is not said, or the memory is not these facts' alone."""
+    memory = make_memory(facts, 257, bits=30, seed=1)
+    assert surplus_of(facts, memory.load()) == ""
+    sizes = {"table": memory.plan.cells * 30, "answers": memory.plan.answers * 10, "ends": 257}
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        words = memory.tensors[name].copy()
+        bit = int(rng.integers(sizes.get(name, 32 * words.size)))
+        words.reshape(-1).view(np.uint32)[bit // 32] ^= np.uint32(1 << bit % 32)
+        try:
+            changed = PlantedMemory(memory.plan, memory.tensors | {name: words}).load()
+        except BadInput:
+            continue
+        assert surplus_of(facts, changed)
+
+
 def test_whole_keys_can_be_listed(facts):
-    assert [(one.prompt, one.completion) for one in list_facts(make_memory(facts, 257).load())] == [
-        (one.prompt, one.completion) for one in facts
-    ]
+    assert list_facts(make_memory(facts, 257).load()) == [(one.prompt, one.completion) for one in facts]
     with pytest.raises(BadInput, match="cannot be listed"):
         list_facts(make_memory(facts, 257, bits=20).load())
 

@@ -15,9 +15,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.cache_utils import DynamicCache
 
 import byheart.hf
-from byheart.planting.base import load_base, quiet
-from byheart.planting.facts import Spoken
+from byheart.networks.planted.base import load_base, quiet
 from byheart.planting.planting import plant
+from byheart.tasks.planted_facts import Spoken
 
 VOCAB = 257
 SLOW = pytest.mark.slow

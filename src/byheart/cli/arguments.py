@@ -15,10 +15,12 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from byheart.cli.menu import About, columns, prose
 from byheart.cli.options import Arg
+from byheart.cli.output import typed
 from byheart.errors import BadInput, did_you_mean
 
 _NUMBERS = {int: "a whole number, in digits", float: "a number"}
@@ -158,6 +160,33 @@ def _help(text: str, default: object, is_required: bool) -> str:
     elif not (default is MISSING or default is None or isinstance(default, bool) or default in ((), "")):
         text += f" (default: {' '.join(map(str, default)) if isinstance(default, tuple) else default})"
     return text.replace("%", "%%")
+
+
+def words_of(command: Any, *names: str) -> str:
+    """Return the words that give a command the values of these fields, without those that have their defaults."""
+    arguments = {item.options.get("dest", item.names[-1]): item for item in arguments_of(type(command))}
+    defaults = {field.name: field.default for field in fields(command)}
+    return " ".join(
+        word
+        for name in names
+        if getattr(command, name) != defaults[name]
+        for word in _words(arguments[name], getattr(command, name))
+    )
+
+
+def _words(argument: Argument, value: Any) -> list[str]:
+    """Return the words for one argument, quoted for a shell.
+
+    >>> _words(Argument(("-r", "--rates"), {}, (), False, ""), (0.1, 100.0))
+    ['--rates', '0.1', '100']
+    """
+    flag, values = argument.names[-1], value if isinstance(value, tuple) else (value,)
+    texts = [typed(item) if isinstance(item, Path) else quote(str(item).removesuffix(".0")) for item in values]
+    if argument.is_positional:
+        return texts
+    if argument.options.get("action") == "append":
+        return [word for text in texts for word in (flag, text)]
+    return [flag] if isinstance(value, bool) else [flag, *texts]
 
 
 class _Parser(ArgumentParser):

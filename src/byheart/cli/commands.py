@@ -128,9 +128,13 @@ MENUS = {"task": "command", "build": "construction", "lab": "command"}
 """Commands that have a menu of their own, and what that lists."""
 
 
+MODULES = {"unplant": "plant", "detect": "plant"}
+"""Commands whose module has another name than theirs."""
+
+
 def _load(name: str) -> Any:
-    """Return the class of a command, or its menu. Both are in the module that is named after it."""
-    module = import_module(f"byheart.cli.{name}")
+    """Return the class of a command, or its menu."""
+    module = import_module(f"byheart.cli.{MODULES.get(name, name)}")
     return module.menu() if name in MENUS else getattr(module, f"{name.capitalize()}Command")
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from byheart.cli.certify import FACTS_FOLLOW
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
-from byheart.cli.output import given_by, some, steps, typed, visible
-from byheart.cli.recite import escaped, tokenizer_of
+from byheart.cli.output import escaped, given_by, some, steps, typed, visible
+from byheart.cli.recite import tokenizer_of
 from byheart.cli.result import Block, Cell, Result, Table, dim, number, verdict_rows
 from byheart.errors import BadInput, check_installed
 from byheart.executors import Workplace

@@ -5,6 +5,7 @@ Results go to stdout (as one JSON object with ``--json``), everything else to st
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 DONE, NOT_TRUE, BAD_INPUT, OUR_MISTAKE = 0, 1, 2, 70
 T = TypeVar("T")
+_ESCAPES = {"\\": r"\\", "\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 
 def visible(text: str) -> str:
@@ -40,6 +42,36 @@ def typed(path: Path | None) -> str:
     ("'my net'", './-t.txt')
     """
     return quote(f"./{path}" if str(path).startswith("-") else str(path))
+
+
+def escaped(data: bytes) -> str:
+    r"""Return a printable text from which :func:`unescaped` makes ``data``.
+
+    >>> escaped(b"\xc3\xa9\n\x00\xff" + rb"\n")
+    'é\\n\\x00\\xff\\\\n'
+    """
+    letters = data.decode(errors="surrogateescape")
+    return "".join(_ESCAPES.get(letter) or (letter if letter.isprintable() else _as_hex(letter)) for letter in letters)
+
+
+def _as_hex(letter: str) -> str:
+    return "".join(rf"\x{byte:02x}" for byte in letter.encode(errors="surrogateescape"))
+
+
+def unescaped(text: str) -> bytes:
+    r"""Return the bytes of a text in which \\n, \\t, \\r, \\xNN and \\\\ are Python's escapes.
+
+    >>> unescaped(r"é\n\x00\\")
+    b'\xc3\xa9\n\x00\\'
+    """
+    letters = {escape: letter for letter, escape in _ESCAPES.items()}
+
+    def letter(escape: re.Match[bytes]) -> bytes:
+        spelled = escape[0].decode()
+        return letters[spelled].encode() if spelled in letters else bytes.fromhex(spelled[2:])
+
+    data = text.encode(errors="surrogateescape")  # bytes that are no UTF-8 come as surrogates
+    return re.sub(rb"\\([ntr\\]|x[0-9a-fA-F]{2})", letter, data)
 
 
 def hush() -> None:

@@ -12,14 +12,14 @@ import io
 import sys
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from byheart.cli.options import Arg, Columns, FactFiles, Json, Positional
-from byheart.cli.output import counted, facts_in, hush, steps, visible
+from byheart.cli.output import counted, facts_in, hush, steps, unescaped, visible
 from byheart.cli.result import Block, Result
 from byheart.errors import BadInput, check_threads, did_you_mean
 from byheart.files.writing import check_apart, check_file, new_file
@@ -350,48 +350,3 @@ def tokenizer_of(network: "Network") -> "Tokenizer":
     if tokenizer is None:
         raise BadInput("the network has no tokenizer; expected one that was compiled from texts")
     return tokenizer
-
-
-def unescaped(text: str) -> bytes:
-    r"""Return the bytes of a text in which \\n, \\t, \\xNN and \\\\ are Python's escapes.
-
-    >>> unescaped(r"é\n\x00\\")
-    b'\xc3\xa9\n\x00\\'
-    """
-    return b"".join(_pieces(text))
-
-
-def escaped(data: bytes) -> str:
-    r"""Return a printable text from which :func:`unescaped` makes ``data``.
-
-    >>> escaped(b"\xc3\xa9\n\x00\xff" + rb"\n")
-    'é\\n\\x00\\xff\\\\n'
-    """
-    simple = {"\\": r"\\", "\n": r"\n", "\t": r"\t", "\r": r"\r"}
-    letters = data.decode(errors="surrogateescape")
-    return "".join(simple.get(letter) or (letter if letter.isprintable() else _as_hex(letter)) for letter in letters)
-
-
-def _as_hex(letter: str) -> str:
-    return "".join(rf"\x{byte:02x}" for byte in letter.encode(errors="surrogateescape"))
-
-
-def _pieces(text: str) -> Iterator[bytes]:
-    simple = {"n": b"\n", "t": b"\t", "r": b"\r", "\\": b"\\"}
-    at = 0
-    while at < len(text):
-        here, after = text[at], text[at + 1 : at + 2]
-        code = text[at + 2 : at + 4]
-        if here == "\\" and after in simple:
-            yield simple[after]
-            at += 2
-        elif here == "\\" and after == "x" and _is_hex(code):
-            yield bytes([int(code, 16)])
-            at += 4
-        else:
-            yield here.encode(errors="surrogateescape")  # bytes that are no UTF-8 come as surrogates
-            at += 1
-
-
-def _is_hex(code: Sequence[str]) -> bool:
-    return len(code) == 2 and all(letter in "0123456789abcdefABCDEF" for letter in code)

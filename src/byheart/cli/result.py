@@ -66,13 +66,8 @@ def show(result: Result, *, as_json: bool) -> None:
     if as_json:
         print_json(result.as_json())
         return
-    print_blocks(result.rows())
-
-
-def print_blocks(blocks: Iterable[Block]) -> None:
-    """Print tables and lines to stdout, in order."""
-    out = console()
-    for block in blocks:
+    out = _console()
+    for block in result.rows():
         out.print(_table(block) if isinstance(block, Table) else _line(block))
 
 
@@ -101,17 +96,14 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{value!r} has no form in JSON")
 
 
-def console() -> Any:
+def _console() -> Any:
     """Return a rich console on stdout, as wide as a table needs if stdout is no terminal.
 
-    Texts are printed as :func:`visible` writes them. A reader that stops early does not stop the command.
+    A reader that stops early does not stop the command.
     """
     from rich.console import Console
 
     class Safe(Console):
-        def render_str(self, text: str, **options: Any) -> Any:
-            return super().render_str(visible(text), **options)
-
         def on_broken_pipe(self) -> None:
             hush()
 
@@ -122,12 +114,9 @@ def _line(parts: Part | tuple[Part, ...]) -> Any:
     """Return a line for rich. Nothing in it is markup."""
     from rich.text import Text
 
-    pairs = ((part.text, part.style) if isinstance(part, Styled) else (part, "") for part in _tuple(parts))
+    parts = parts if isinstance(parts, tuple) else (parts,)
+    pairs = ((part.text, part.style) if isinstance(part, Styled) else (part, "") for part in parts)
     return Text.assemble(*((visible(text), style) for text, style in pairs))
-
-
-def _tuple(parts: Part | tuple[Part, ...]) -> tuple[Part, ...]:
-    return parts if isinstance(parts, tuple) else (parts,)
 
 
 def _table(table: Table) -> Any:
@@ -174,24 +163,3 @@ def number(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
-
-
-def table(title: str, *columns: str) -> Any:
-    """Return an empty rich table. Columns whose name starts with ">" are aligned to the right."""
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
-    result = Table(
-        title=escape(title),
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for index, name in enumerate(columns):
-        result.add_column(
-            name.removeprefix(">"), justify="right" if name.startswith(">") else "left", no_wrap=index == 0
-        )
-    return result

@@ -10,10 +10,9 @@ try:
 except ImportError as error:
     raise ImportError(missing_package("transformers", "planting", "hf")) from error
 
-from byheart.planting.checking import check
+from byheart.certificates.judges.planted import check
 from byheart.planting.detecting import Detected, detect, forget, held
-from byheart.planting.facts import PlantedFact as Fact  # the public name
-from byheart.planting.folder import unplant
-from byheart.planting.planting import Planting, plant
+from byheart.planting.planting import Planting, plant, unplant
+from byheart.tasks.planted_facts import PlantedFact as Fact  # the public name
 
 __all__ = ["Detected", "Fact", "Planting", "check", "detect", "forget", "held", "plant", "unplant"]

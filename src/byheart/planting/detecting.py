@@ -21,13 +21,20 @@ from torch import Tensor
 from byheart.errors import BadInput
 from byheart.files.untrusted import read_json
 from byheart.networks.folders import CONFIG
-from byheart.planting import folder as folders
-from byheart.planting import modeling_plant
-from byheart.planting.base import tokenizer_in
-from byheart.planting.facts import PlantedFact
-from byheart.planting.manifest import CODE, MANIFEST, Manifest
-from byheart.planting.memory import PlantedMemory, list_facts, pack
-from byheart.planting.modeling_plant import PLACES, TYPE, Memory, WholeKeys, found, hashes, places, read
+from byheart.networks.planted import CODE, MANIFEST, modeling_plant
+from byheart.networks.planted.base import tokenizer_in
+from byheart.networks.planted.modeling_plant import PLACES, TYPE, Memory, WholeKeys, found, hashes, places, read
+from byheart.networks.planted.planted_folder import (
+    Manifest,
+    PlantedMemory,
+    base_of,
+    digest,
+    has_memory,
+    list_facts,
+    read_memory,
+)
+from byheart.planting.memory import pack
+from byheart.tasks.planted_facts import PlantedFact
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,9 @@ class Detected:
     @property
     def facts(self) -> list[PlantedFact] | None:
         """Every fact; None if the memory has fingerprints, which keep no prompts."""
-        return list_facts(self.memory.load()) if self.manifest.plan.mode == "whole" else None
+        if self.manifest.plan.mode != "whole":
+            return None
+        return [PlantedFact(*fact) for fact in list_facts(self.memory.load())]
 
     def held(self, facts: int) -> list[MemoryLocation]:
         """Return the words that hold each of the first facts; none if facts are fingerprints, which share all words."""
@@ -59,11 +68,11 @@ class Detected:
     @property
     def own_code(self) -> bool:
         """True if the folder's copy of the code is that of this Byheart, which runs no copy."""
-        return self.manifest.files[CODE] == folders.digest(Path(modeling_plant.__file__))
+        return self.manifest.files[CODE] == digest(Path(modeling_plant.__file__))
 
     def tokenizer(self, folder: Path) -> Any:
         """Return the base's tokenizer; None if it has none that can be loaded."""
-        with folders.base_of(folder, self.manifest, weights=False) as base:
+        with base_of(folder, self.manifest, weights=False) as base:
             try:
                 return tokenizer_in(base)
             except BadInput:
@@ -87,16 +96,16 @@ def detect(folder: Path | str) -> Detected | None:
         config: dict[str, Any] = read_json(folder / CONFIG)
     except OSError:
         raise BadInput(f"{folder}: has no {CONFIG}; expected the folder of a model") from None
-    if config.get("model_type") != TYPE and not folders.has_memory(folder):
+    if config.get("model_type") != TYPE and not has_memory(folder):
         return None
     if not (folder / MANIFEST).is_file():
         how = "it was saved anew by transformers, or made by somebody else"
         raise BadInput(f"{folder}: has a memory but no {MANIFEST}: {how}; give the folder that was planted")
-    return Detected(*folders.read_memory(folder))
+    return Detected(*read_memory(folder))
 
 
 def held(memory: Memory, numbers: Sequence[int]) -> list[MemoryLocation]:
-    """Return the words that hold the facts with these numbers in :func:`~byheart.planting.memory.list_facts`."""
+    """Return the words that hold the facts with these numbers; ``list_facts`` returns facts in that order."""
     whole, plan = _whole(memory), memory.plan
     if stray := [number for number in numbers if not 0 <= number < plan.facts]:
         raise BadInput(f"fact is {stray[0]}; expected 0 to {plan.facts - 1}")

@@ -15,28 +15,26 @@ facts can plant them again, and compare the memory bit for bit.
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.planting.facts import PlantedFact, classes
-from byheart.planting.modeling_plant import (
+from byheart.networks.planted.modeling_plant import (
     MOST_BITS,
     PRIME,
     WIDEST_BAND,
-    Memory,
     MemoryPlan,
-    WholeKeys,
     hashes,
     moved,
     places,
     prints,
-    read,
     words_for,
 )
+from byheart.networks.planted.planted_folder import PlantedMemory
+from byheart.tasks.planted_facts import PlantedFact
 
 DRAWS = 64
 """Number of hashes that are tried before planting gives up."""
@@ -47,36 +45,8 @@ Integers = NDArray[np.int64]
 Tensors = dict[str, NDArray[np.int32]]
 
 
-@dataclass(frozen=True, eq=False)
-class PlantedMemory:
-    """A memory: sizes, and words of 32 bits."""
-
-    plan: MemoryPlan
-    tensors: Tensors
-
-    @property
-    def words(self) -> int:
-        """Number of words of 32 bits in all tensors."""
-        return sum(tensor.size for tensor in self.tensors.values())
-
-    def load(self) -> Memory:
-        """Return the memory that runs; BadInput unless tensors have the plan's shapes, and point nowhere outside."""
-        plan, shapes = self.plan, {name: tensor.shape for name, tensor in self.tensors.items()}
-        if shapes != plan.shapes:
-            odd = sorted(name for name in {*shapes, *plan.shapes} if shapes.get(name) != plan.shapes.get(name))
-            problem = "is missing, unknown or of another shape than the plan says"
-            raise BadInput(f"tensor {odd[0]!r} of the memory {problem}")
-        memory = Memory.of(plan)
-        memory.load_state_dict({name: torch.from_numpy(tensor.copy()) for name, tensor in self.tensors.items()})
-        try:
-            memory.check()
-        except ValueError as error:
-            raise BadInput(str(error)) from error
-        return memory
-
-
 def make_memory(facts: Sequence[PlantedFact], vocab: int, *, bits: int | None = None, seed: int = 0) -> PlantedMemory:
-    """Make the memory of facts as :func:`~byheart.planting.facts.different` gives them.
+    """Make the memory of facts as :func:`~byheart.tasks.planted_facts.different` gives them.
 
     ``bits`` of a fingerprint; None: whole keys.
     """
@@ -181,19 +151,11 @@ def _answers(
     return {"answers": size.cells, "answers_band": size.band}, tensors
 
 
-def list_facts(memory: Memory) -> list[PlantedFact]:
-    """Return all facts of a memory with whole keys, read from its store."""
-    plan = memory.plan
-    if not isinstance(memory, WholeKeys):
-        raise BadInput("fingerprints keep no prompts, so they cannot be listed; check the facts that you expect")
-    ids = read(memory.store, torch.arange(plan.store), plan.width).tolist()
-    facts, runs = [], memory.classes.T.tolist()
-    for (prompt, completion, first, start), last in zip(runs, [*(run[2] for run in runs[1:]), plan.facts], strict=True):
-        for number in range(last - first):
-            at = start + number * (prompt + completion)
-            end = at + prompt + completion
-            facts.append(PlantedFact(tuple(ids[at : at + prompt]), tuple(ids[at + prompt : end])))
-    return facts
+def classes(facts: Sequence[PlantedFact]) -> list[tuple[int, int, int]]:
+    """Return prompt length, completion length and first fact of every run of facts that have equal lengths."""
+    sizes = [(len(fact.prompt), len(fact.completion)) for fact in facts]
+    starts = [0, *(i + 1 for i, (a, b) in enumerate(pairwise(sizes)) if a != b)]
+    return [(*sizes[start], start) for start in starts]
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class MemoryPlan:
 
     @classmethod
     def of(cls, value: object) -> "MemoryPlan":
-        """Return the plan in a JSON value; ValueError if it makes no sense. Numbers are bounded before they are used."""
+        """Return the plan in a JSON value; ValueError if it makes no sense. Each number is bounded before its use."""
         names = [field.name for field in fields(cls)]
         if not isinstance(value, Mapping) or set(value) != set(names):
             raise ValueError(f"the plan of the memory is {_short(value)}; expected the keys {', '.join(names)}")

@@ -16,9 +16,9 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 from byheart.errors import BadInput
 from byheart.files.untrusted import parse_object, read_json, read_part
 from byheart.networks.folders import CONFIG, WEIGHTS
-from byheart.planting import modeling_plant
-from byheart.planting.manifest import BEFORE, INDEX, OURS
-from byheart.planting.modeling_plant import TYPE, PlantedForCausalLM
+from byheart.networks.planted import BEFORE, OURS, modeling_plant
+from byheart.networks.planted.modeling_plant import TYPE, PlantedForCausalLM
+from byheart.networks.weight_files import INDEX
 
 LENGTHS = ("max_position_embeddings", "n_positions")
 """Keys of configurations for the largest number of tokens that a model reads."""
@@ -59,6 +59,15 @@ class Base:
 def longest_text(config: Mapping[str, Any]) -> int | None:
     """Return how many tokens a model reads at most, if its config.json says so."""
     return min((size for name in LENGTHS if type(size := config.get(name)) is int and size > 0), default=None)
+
+
+def end_token(config: Mapping[str, Any]) -> int:
+    """Return the token that ends a model's texts; raise BadInput if its config.json has none."""
+    ends = config.get("eos_token_id")
+    first = ends[0] if isinstance(ends, list) and ends else ends
+    if type(first) is not int:
+        raise BadInput("the model's config.json has no eos_token_id; expected one for --stop")
+    return first
 
 
 def read_base(folder: Path) -> Base:
