@@ -19,7 +19,7 @@ from tables import OUT, parser, table
 from byheart.bounds import yang_2026
 from byheart.certificates import Certificate
 from byheart.constructions import build, find
-from byheart.constructions.theorem import flags
+from byheart.constructions.construction import flags
 from byheart.errors import BadInput
 from byheart.exhibits import FAINT, INK, QUIET
 from byheart.networks import Account

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from byheart.cli.lab_capacity import LabCapacity
-from byheart.cli.lab_plot import LabPlot
+from byheart.cli.lab_figures import LabPlot
+from byheart.cli.lab_training import LabCapacity
 from byheart.cli.result import show
 from byheart.errors import BadInput
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from byheart.cli.lab_list import TIMES
+from byheart.cli.lab import TIMES
 from byheart.lab.rows import read_rows
 from byheart.papers import results
 from byheart.papers.experiments import EXPERIMENTS

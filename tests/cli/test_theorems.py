@@ -9,7 +9,7 @@ from byheart.cli import theorems
 from byheart.cli.main import main
 from byheart.cli.theorems import build_theorems, markdown, statement
 from byheart.constructions import known
-from byheart.constructions.theorem import Theorem, flags
+from byheart.constructions.construction import Theorem, flags
 
 from .conftest import Run
 

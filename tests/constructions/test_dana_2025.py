@@ -14,9 +14,7 @@ import byheart
 from byheart.bounds.dana_2025 import capacity, sufficient
 from byheart.constructions.built import Built
 from byheart.constructions.dana_2025 import DanaSettings
-from byheart.constructions.dana_2025.features import draw, features
-from byheart.constructions.dana_2025.sizes import DanaShape
-from byheart.constructions.dana_2025.solving import Asked, OtherContexts, fits
+from byheart.constructions.dana_2025.solving import Asked, DanaShape, OtherContexts, draw, features, fits
 from byheart.constructions.gadgets.encoder import best_encoder
 from byheart.constructions.gadgets.linear_system import BeyondCapacity, factor
 from byheart.errors import BadInput

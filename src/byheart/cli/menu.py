@@ -8,6 +8,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from textwrap import wrap
 from typing import Any
 
@@ -57,6 +58,18 @@ class Entry:
 
 
 Menu = Mapping[str, Entry]
+
+
+def menu_of(commands: Mapping[str, tuple[Any, *tuple[str, ...]]]) -> Menu:
+    """Return a menu of commands by name: classes, whose docstrings are their purpose, each with examples."""
+    return {
+        name: Entry(About(" ".join(command.__doc__.split()), tuple(examples)), partial(_self, command))
+        for name, (command, *examples) in commands.items()
+    }
+
+
+def _self(command: Any) -> Any:
+    return command
 
 
 def columns() -> int:

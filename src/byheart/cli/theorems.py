@@ -11,8 +11,7 @@ from byheart.cli.options import Arg, Json, Positional
 from byheart.cli.output import steps
 from byheart.cli.result import Block, Result, Styled
 from byheart.constructions import Construction, find, known
-from byheart.constructions.construction import settings_from
-from byheart.constructions.theorem import Theorem, flags
+from byheart.constructions.construction import Theorem, flags, settings_from
 from byheart.files.writing import check_file, write_text
 from byheart.progress import Report
 

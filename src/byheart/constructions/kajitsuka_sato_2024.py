@@ -11,7 +11,7 @@ tokens have different y = v·x. W_K = W_V = v, W_Q is a multiple of v, W_O = (1,
    the order of the tokens.
 2. *Steps.* Sort the K ≤ nN different ids. Between two neighbours there is a step of two ReLUs, and the steps weighted
    by the labels' differences add up to the label at every id: 2(K − 1) hidden units, and an error of zero, although the
-   ids are irrational (:mod:`.gadgets.real_ids`).
+   ids are irrational (:func:`stair_layers`).
 
 **Different questions have different ids.** The paper proves it for sequences without a repeated token, and scores more
 than 4 log n apart (``scale="paper"``). More is true: tokens may repeat, and any rational γ ≠ 0 suffices. Let the y be
@@ -32,22 +32,25 @@ different labels. More heads do not help: :mod:`.gadgets.confused` gives two tha
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from operator import mul
 from typing import Literal
 
 import numpy as np
+from flint import arb, fmpq, fmpz
 
-from byheart.constructions.construction import Construction, Made, Reading
-from byheart.constructions.gadgets import grid, real_ids
+from byheart.constructions.construction import TOKENS, Construction, Made, Reading, Theorem
+from byheart.constructions.gadgets import vectors
 from byheart.constructions.gadgets.demand import Setting, TaskQuestions, collect_questions, most_questions
 from byheart.constructions.gadgets.hypotheses import check_table, consistent
-from byheart.constructions.gadgets.real_ids import FEWEST_BITS, Interval, Multiset, NotApartError, apart, boltz
-from byheart.constructions.plan import Part, Plan, network_for, plan_of
-from byheart.constructions.theorem import TOKENS, Theorem
+from byheart.constructions.plan import Part, Plan, TokenwiseShape, network_for, plan_of
 from byheart.errors import BadInput
+from byheart.networks.balls import precision, rounded_outward
 from byheart.networks.exact import (
+    Affine,
     Embedding,
     FeedForward,
     HardmaxAttention,
@@ -63,6 +66,114 @@ from byheart.tasks import NextToken, SeqToSeq, Task
 from byheart.tasks.arrays import Ids
 from byheart.tasks.distinct import count_tokens
 from byheart.tasks.theorems import Hypothesis, no_token_twice, sequence_hypotheses
+
+FEWEST_BITS = 64
+
+
+@dataclass(frozen=True)
+class Multiset:
+    """Different integers and how often each occurs."""
+
+    values: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A real number lies between these two."""
+
+    low: Fraction
+    high: Fraction
+
+
+class NotApartError(Exception):
+    """Two values could not be told apart with the bits allowed: their places in the list."""
+
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(first, second)
+        self.first, self.second = first, second
+
+
+def boltz(beta: Fraction, multiset: Multiset, bits: int) -> Interval:
+    """Enclose the Boltzmann average of a multiset at β in an interval whose ends are multiples of 2^−bits.
+
+    >>> value = boltz(Fraction(1), Multiset((0, 1), (1, 1)), 64)  # e/(1 + e)
+    >>> float(value.low), float(value.high)
+    (0.7310585786300049, 0.7310585786300049)
+    """
+    if beta == 0:
+        mean = Fraction(sum(map(mul, multiset.values, multiset.counts)), sum(multiset.counts))
+        return Interval(mean, mean)
+    # Differences to the value with the largest weight: no exponent is positive, and few digits cancel.
+    top = max(multiset.values) if beta > 0 else min(multiset.values)
+    exact = fmpq(fmpz(beta.numerator), fmpz(beta.denominator))
+    with precision(bits):
+        weights = [
+            count * arb(exact * (value - top)).exp()
+            for value, count in zip(multiset.values, multiset.counts, strict=True)
+        ]
+        terms = [weight * (value - top) for weight, value in zip(weights, multiset.values, strict=True)]
+        low, high = rounded_outward(sum(terms[1:], terms[0]) / sum(weights[1:], weights[0]), bits)
+    return Interval(top + Fraction(low, 1 << bits), top + Fraction(high, 1 << bits))
+
+
+def apart(beta: Fraction, multisets: Sequence[Multiset], most_bits: int) -> list[Interval]:
+    """Disjoint intervals around boltz(β; ·) of different multisets: with twice the bits until they are, and 64 more.
+
+    :class:`NotApartError` names two that ``most_bits`` do not tell apart.
+
+    >>> [round(float(v.low), 3) for v in apart(Fraction(1), [Multiset((0, 1), (1, 1)), Multiset((0, 2), (1, 1))], 64)]
+    [0.731, 1.762]
+    """
+    bits = FEWEST_BITS
+    while True:
+        values = [boltz(beta, multiset, bits) for multiset in multisets]
+        order = sorted(range(len(values)), key=lambda i: values[i].low)
+        touching = next(((i, j) for i, j in pairwise(order) if values[i].high >= values[j].low), None)
+        if touching is None:
+            # Just disjoint says little about the distance; with 64 bits more it is known well.
+            return [boltz(beta, multiset, bits + 64) for multiset in multisets]
+        if bits >= most_bits:
+            raise NotApartError(*touching)
+        bits = min(2 * bits, most_bits)
+
+
+def stair_shape(ids: int, dim: int) -> TokenwiseShape:
+    """The stairs for this many ids, read off a stream of width ``dim``."""
+    units = max(1, 2 * (ids - 1))
+    return TokenwiseShape((("steps", units, dim), ("answer", 1, units)))
+
+
+def stair_layers(ids: Sequence[Interval], labels: Sequence[int], direction: Sequence[int]) -> list[Affine]:
+    """The layers that answer labels[q] wherever direction·Z lies in ids[q]; the ids are in order, and disjoint.
+
+    >>> chain = stair_layers([Interval(Fraction(0), Fraction(1)), Interval(Fraction(2), Fraction(3))], [5, 7], [1])
+    >>> chain[0].W.tolist(), chain[0].b.tolist(), chain[1].W.tolist(), chain[1].b.tolist()
+    ([[2], [2]], [-2, -3], [[2, -2]], [5])
+    """
+    rows, biases, answer = [], [], []
+    for q in range(len(ids) - 1):
+        s, start = _step(ids[q].high, ids[q + 1].low)
+        rows += [[entry << s for entry in direction]] * 2
+        biases += [-start, -start - 1]
+        jump = labels[q + 1] - labels[q]
+        answer += [jump, -jump]
+    if not rows:
+        rows, biases, answer = [[0 for _ in direction]], [0], [0]
+    return [
+        Affine(integers(rows), integers(biases), role="steps"),
+        Affine(integers([answer]), integers([labels[0]]), role="answer", relu=False),
+    ]
+
+
+def _step(low: Fraction, high: Fraction) -> tuple[int, int]:
+    """Return s and t·2^s with low ≤ t and t + 2^−s ≤ high."""
+    room = (high - low) / 2
+    s = max(0, room.denominator.bit_length() - room.numerator.bit_length() + 1)
+    while s > 0 and Fraction(1, 1 << (s - 1)) <= room:
+        s -= 1
+    return s, -((-low.numerator << s) // low.denominator)
+
 
 NAME = "kajitsuka-sato-2024"
 SPAN = 4
@@ -159,7 +270,7 @@ def plan(demand: RankDemand) -> Plan:
         parts.append(("positions", (("W_pos", (size.length, dim)),)))
     row = (1, dim)
     parts.append(("attention", (("W_Q", row), ("W_K", row), ("W_V", row), ("W_O", (dim, 1)))))
-    parts.append(("label", real_ids.stair_shape(demand.questions, dim)))
+    parts.append(("label", stair_shape(demand.questions, dim)))
     return plan_of(parts, input_width=dim, extra_depth=1 if size.dim is not None else 2)
 
 
@@ -186,7 +297,7 @@ def build(task: Task, settings: RankSettings, rng: np.random.Generator, report: 
         )
     ordered = _filled_up(distinct_ids, len(asked))
     labels = [answer.get(interval, 0) for interval in ordered]
-    layers = real_ids.stair_layers(ordered, labels, line.direction)
+    layers = stair_layers(ordered, labels, line.direction)
     network = network_for(checked, (*line.front, attention, FeedForward(tuple(layers), name="label")))
     planned = plan(RankDemand(checked.size, settings.positions, len(asked)))
     return Made(network, planned, {"questions": len(asked), "id_bits": id_bits})
@@ -300,7 +411,7 @@ def _on_a_line(task: NextToken | SeqToSeq, first: Ids, positions: bool, rng: np.
             front = (*front, Positions(integers(np.arange(n)[:, None])))
         return _Line((1,), tuple(values.tolist()), 0, front)
     assert task.vectors is not None
-    points = grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])[first])
+    points = vectors.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])[first])
     rows = zip(points.mantissa, points.place, strict=True)
     X = [[int(m) << int(p) for m, p in zip(*row, strict=True)] for row in rows]
     drawn = [_directed(X, places, points.exponent, n if positions else 0, rng, b) for b in range(4, 4 + _DIRECTIONS)]

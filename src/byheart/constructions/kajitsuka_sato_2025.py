@@ -7,7 +7,7 @@ label per token and consistent labels, Õ(√(nN)) parameters.
 The network is that of :mod:`.gadgets.contextual` with grouped bit extraction
 (:mod:`.gadgets.lookup`) as token stage and label stage. Hypotheses, checked: finite tokens; without
 ``positions`` no two sequences that are permutations of each other ask for different labels. The theorem's token-wise
-(r, δ)-separation is not needed: floats are read as exact points of a grid (:mod:`.gadgets.grid`), so
+(r, δ)-separation is not needed: floats are read as exact points of a grid (:mod:`.gadgets.vectors`), so
 different tokens are always told apart, at six parameters per bit of the grid. With ``read="cells"`` vectors are the
 reals that the theorem speaks of (:mod:`.gadgets.nearby`): the count depends on r/δ instead of on the floats' bits, and
 the answers are right for every sequence whose tokens are each within a radius of those that were memorized.
@@ -31,10 +31,9 @@ tokens in its place. It is the same network, number by number, less the attentio
 
 from dataclasses import dataclass, replace
 
-from byheart.constructions.construction import SequenceReading
+from byheart.constructions.construction import SEQUENCES, TOKEN_VECTORS, VECTORS, SequenceReading, Theorem, limited
 from byheart.constructions.gadgets import contextual, lookup
 from byheart.constructions.gadgets.contextual import Engine, Mixing
-from byheart.constructions.theorem import SEQUENCES, TOKEN_VECTORS, VECTORS, Theorem, limited
 from byheart.tasks.theorems import sequence_hypotheses
 
 NAME = "kajitsuka-sato-2025"

@@ -38,7 +38,7 @@ k itself if k has not seen t, and no token needs to be retired: 16 parameters pe
 layer, and no layer is wider than four units, except for the d numbers that the input layer reads.
 
 Hypotheses, checked: tokens are finite, and inputs that the form cannot tell apart have one label. Separation is not
-needed, see :mod:`.gadgets.grid`. All of it is exact.
+needed, see :mod:`.gadgets.vectors`. All of it is exact.
 """
 
 from dataclasses import dataclass, replace
@@ -47,8 +47,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.construction import Construction, Made
-from byheart.constructions.gadgets import grid, lookup, modular_hash
+from byheart.constructions.construction import TOKENS, Construction, Made, Theorem
+from byheart.constructions.gadgets import lookup, modular_hash, vectors
 from byheart.constructions.gadgets.demand import (
     TYPICAL_GRID_BITS,
     Setting,
@@ -61,7 +61,6 @@ from byheart.constructions.gadgets.demand import (
 )
 from byheart.constructions.gadgets.hypotheses import check_table, consistent, labelled
 from byheart.constructions.plan import Blocks, Part, Plan, TokenwiseShape, network_for, plan_of
-from byheart.constructions.theorem import TOKENS, Theorem
 from byheart.networks.exact import (
     Affine,
     Block,
@@ -141,7 +140,7 @@ class KimDemand:
     @property
     def token_folds(self) -> int:
         """Number of folds that reduce a vector's hash to its modulus."""
-        return 0 if self.size.dim is None else modular_hash.folds_needed(grid.ratio(self.size.dim, self.grid_bits))
+        return 0 if self.size.dim is None else modular_hash.folds_needed(vectors.ratio(self.size.dim, self.grid_bits))
 
     @property
     def codes(self) -> int:
@@ -326,7 +325,7 @@ def _read_tokens(task: NextToken | SeqToSeq, sizes: KimDemand, rng: np.random.Ge
     assert task.vectors is not None
     N, n, d = task.vectors.shape
     Q = modular_hash.draw_modulus(sizes.token_modulus, rng)
-    hashes, project = grid.draw_hash(grid.from_floats(task.vectors.reshape(-1, d)), sizes.grid_bits, Q, rng)
+    hashes, project = vectors.draw_hash(vectors.from_floats(task.vectors.reshape(-1, d)), sizes.grid_bits, Q, rng)
     return _Vectors(
         modular_hash.fold(hashes, Q).reshape(N, n), project, modular_hash.fold_layers([1], 0, Q, sizes.token_folds)
     )

@@ -24,11 +24,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from byheart.bounds.madden_2024 import needed
-from byheart.constructions.construction import Construction, Made
+from byheart.constructions.construction import DISTRIBUTIONS, Construction, Made, Theorem
 from byheart.constructions.gadgets.hypotheses import over_ids
 from byheart.constructions.gadgets.linear_system import check_system
 from byheart.constructions.plan import Part, Plan
-from byheart.constructions.theorem import DISTRIBUTIONS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork, attention, embedded
 from byheart.progress import Report

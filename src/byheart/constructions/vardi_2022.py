@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byheart.constructions.construction import Construction, Made, VectorReading
+from byheart.constructions.construction import POINTS, Construction, Made, Theorem, VectorReading, limited
 from byheart.constructions.gadgets import lookup, nearby, points
 from byheart.constructions.gadgets.points import PointFront
 from byheart.constructions.plan import Plan
-from byheart.constructions.theorem import POINTS, Theorem, limited
 from byheart.errors import BadInput
 from byheart.progress import Report
 from byheart.sizes import Size

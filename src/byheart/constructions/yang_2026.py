@@ -27,13 +27,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byheart.constructions.construction import Construction, Made
+from byheart.constructions.construction import POINTS, Construction, Made, Theorem
 from byheart.constructions.gadgets import points
 from byheart.constructions.gadgets.lookup import Lookup, shallowest
 from byheart.constructions.gadgets.points import PointFront
 from byheart.constructions.gadgets.selecting import Chain, Squares
 from byheart.constructions.plan import Plan
-from byheart.constructions.theorem import POINTS, Theorem
 from byheart.errors import BadInput
 from byheart.progress import Report
 from byheart.sizes import Size

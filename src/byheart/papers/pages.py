@@ -5,10 +5,21 @@ of the paper's study; Madden's, both settings. The last two say how many of the 
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from byheart.errors import BadInput
 from byheart.exhibits import AvailableFigure, DataTable, Lead, ResultsPage
+from byheart.lab.rows import constants, points
+from byheart.lab.runs import Run
 from byheart.papers import results
-from byheart.papers.capacity.beside import Beside, beside_in_words, beside_table, shipped_beside
+from byheart.papers.capacity.beside import (
+    Beside,
+    beside_in_words,
+    beside_table,
+    build_beside,
+    labels_of,
+    shipped_beside,
+)
 from byheart.papers.capacity.capacity_page import CAPACITY
 from byheart.papers.curves import Rows, check_numbers, values
 from byheart.papers.dana_2025 import dana_page
@@ -16,7 +27,9 @@ from byheart.papers.dana_2025.dana_page import AGAINST_MLP, DANA, PARTNERS
 from byheart.papers.experiments import EXPERIMENTS
 from byheart.papers.madden_2024 import madden_page
 from byheart.papers.mahdavi_2024 import mahdavi_page
+from byheart.papers.own_figure import own_figures
 from byheart.papers.paper import Paper
+from byheart.progress import Report
 
 ALL_MODELS = "All models"
 PAPERS = {"dana": DANA, "mahdavi": mahdavi_page.MAHDAVI, "madden": madden_page.MADDEN, "capacity": CAPACITY}
@@ -99,3 +112,53 @@ def _missing(name: str) -> list[str]:
     """Say how much of the experiment is there, unless all of it is."""
     part = results.presence(name) if name in EXPERIMENTS else None
     return [f"At the paper's scale here are {part}."] if part and part.models < part.planned else []
+
+
+def page_of_runs(runs: Sequence[Run], report: Report | None = None) -> ResultsPage:
+    """Return the page about runs of one paper, drawn as one table, with networks built beside those of a ladder."""
+    rows = [row for run in runs for row in run.table]
+    if not rows:
+        raise BadInput(f"{runs[0].folder}: no model is done yet; expected results to draw")
+    papers = {run.name.split("-", maxsplit=1)[0] for run in runs}
+    if len(papers) > 1:
+        raise BadInput(f"the runs are of {', '.join(sorted(papers))}; expected runs of one paper in one picture")
+    name, settings = runs[0].name, [*next(iter(runs[0].configs.values()))]
+    beside = build_beside(labels_of(rows), report) if papers == {"capacity"} else []
+    title = ", ".join(dict.fromkeys(f"{run.name}, {run.about['scale']}" for run in runs))
+    figures = figures_of(name, rows, beside) or own_figures(name, rows, settings)
+    tables = [*_tables(runs, tables_of(name, rows)), *beside_table(beside)]
+    return ResultsPage(title, lead_of(name, rows, beside_in_words(beside)), figures, tables, _sessions(runs))
+
+
+def _sessions(runs: Sequence[Run]) -> dict[str, str]:
+    """Return what was run, where, and with which versions."""
+    about = {}
+    for run in runs:
+        prefix = f"{run.folder.name}: " if len(runs) > 1 else ""
+        about[f"{prefix}experiment"] = run.name
+        about[f"{prefix}scale"] = run.about["scale"]
+        about[f"{prefix}models"] = f"{run.done:,} done, {run.failed:,} failed, {len(run.configs):,} in all"
+        for index, session in enumerate(run.about["sessions"]):
+            about[f"{prefix}session {index + 1}"] = ", ".join(f"{name} {value}" for name, value in session.items())
+    return about
+
+
+def _tables(runs: Sequence[Run], fitted: Sequence[DataTable]) -> list[DataTable]:
+    """Return tables of constants, ``fitted`` laws, means over repetitions, and failures."""
+    rows = [row for run in runs for row in run.rows]
+    means = []
+    for point in points(rows):
+        cells: dict[str, Any] = dict(point.settings) | {"models": point.models}
+        for name, value in point.metrics.items():
+            cells[name] = value.mean
+            if value.deviation:
+                cells[f"{name} ±"] = value.deviation
+        means.append(cells)
+    failed = [{"key": row.key, "error": row.error} | row.config for row in rows if row.status == "failed"]
+    fixed = constants(rows)
+    return [
+        *([DataTable("Everywhere", [fixed])] if fixed else []),
+        *fitted,
+        DataTable("Means over repetitions (± standard deviation)", means),
+        *([DataTable("Failed", failed)] if failed else []),
+    ]

@@ -10,14 +10,16 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.exhibits import DataTable, Lead
-from byheart.files.writing import check_file, write_text
+from byheart.exhibits import DataTable, Lead, ResultsPage
+from byheart.files.writing import check_file, make_folder, write_text
+from byheart.progress import Report
+from byheart.report import drawing
 from byheart.report.style import check_matplotlib, narrow
 from byheart.report.svg import inline, palette
 
@@ -123,6 +125,28 @@ def write_page(path: Path, text: str) -> None:
     """Write a page to a file whose name ends in .html."""
     check_page(path)
     write_text(path, text)
+
+
+def write_results_page(
+    page: ResultsPage, out: Path, suffix: str, report: Report | None = None
+) -> tuple[list[Path], list[str]]:
+    """Draw the figures of a page into a folder, and write the page; return the files, and why figures are missing."""
+    files, pictures, missing = [], [], []
+    with make_folder(out):
+        for index, available in enumerate(page.figures):
+            if report is not None:
+                report(index, len(page.figures), available.name)
+            try:
+                figure = available.make()
+            except BadInput as reason:  # a run that is not complete may have too little for one figure
+                missing.append(f"{available.name} is not drawn: {reason}")
+                continue
+            pictures.append(picture_of(partial(drawing.draw, figure), available.caption))
+            files.append(out / f"{available.name}.{suffix}")
+            drawing.draw(figure, files[-1])
+        contents = HtmlPage(page.name, page.lead, pictures, page.tables, page.about, "; ".join(missing))
+        write_page(out / "index.html", html_of(contents))
+    return [*files, out / "index.html"], missing
 
 
 @cache

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import byheart
-from byheart.constructions.dana_2025 import DanaSettings, asking, build, left_out
-from byheart.constructions.dana_2025.features import DRAWN, draw, features
-from byheart.constructions.dana_2025.sizes import demand, shape_of
-from byheart.constructions.dana_2025.solving import Asked, Spread, fits
+from byheart.constructions.dana_2025 import DanaSettings, build, omitted
+from byheart.constructions.dana_2025.build import demand, shape_of
+from byheart.constructions.dana_2025.solving import DRAWN, Asked, Spread, draw, features, fits
 from byheart.constructions.gadgets.encoder import best_encoder, divergence
 from byheart.constructions.gadgets.linear_system import factor
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
@@ -64,10 +63,10 @@ def test_the_terms_of_the_right_hand_side() -> None:
 def asked_of(task: NextTokenDistribution, **given: Any) -> tuple[Asked, SoftmaxNetwork]:
     """What a build asks for, and a draw."""
     chosen, rng = DanaSettings(restarts=1, **given), np.random.default_rng(0)
-    kept = asking.held(task, chosen, rng)
+    kept = build.held(task, chosen, rng)
     needs = demand(task, kept)
     shape = shape_of(needs, chosen)
-    asked = asking.asked(task, kept, shape.d, chosen, rng)
+    asked = build.asked_contexts(task, kept, shape.d, chosen, rng)
     return asked, draw(asked.tokens, task.size, shape, asked.W_U, 4.0, rng)
 
 
@@ -115,15 +114,15 @@ def test_the_gradient_of_the_descent(heads: int | None, query_dim: int | None) -
     flat = np.concatenate([getattr(drawn, name).ravel() for name in DRAWN])
     direction = np.random.default_rng(1).standard_normal(len(flat))
     step = 1e-6
-    ends = [left_out._loss(flat + way * step * direction, drawn, asked)[0] for way in (1, -1)]
-    gradient = left_out._loss(flat, drawn, asked)[1]
+    ends = [omitted._loss(flat + way * step * direction, drawn, asked)[0] for way in (1, -1)]
+    gradient = omitted._loss(flat, drawn, asked)[1]
     assert gradient @ direction == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4)
 
 
 def test_a_descent_leads_below_uniform_and_leaves_what_is_held_exact() -> None:
     asked, drawn = asked_of(distributions(36, 2, 6, 2), model_dim=3, epsilon=0.3)
     *_, before = fits(drawn, factor(features(drawn, asked.tokens)), asked, np.random.default_rng(0))
-    led = left_out.descended(drawn, asked)
+    led = omitted.descended(drawn, asked)
     *_, after = fits(led, factor(features(led, asked.tokens)), asked, np.random.default_rng(0))
     assert asked.others.divergence(before.network) > asked.others.uniform >= asked.others.divergence(after.network)
     wanted = asked.targets @ asked.W_U
@@ -147,7 +146,7 @@ def test_shrinking_by_hand() -> None:
             **{"W_O": zeros, "W_E": np.ones((2, 1)), "W_pos": np.zeros((2, 1)), "W_U": np.array([row])},
             skip=True,
         )
-        small, found = left_out.shrunk(network, task)
+        small, found = omitted.shrunk(network, task)
         assert found == pytest.approx(expected, abs=1e-5)
         assert np.abs(small.W_U - expected * np.array([row])).max() < 1e-4
 

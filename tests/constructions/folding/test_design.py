@@ -8,10 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.constructions.folding import FoldingDemand, plan
-from byheart.constructions.folding.cheapest import Choice, bit_lengths, design
-from byheart.constructions.folding.design import FoldingSizes, balanced, closed_form, load_limit, slack
+from byheart.constructions.folding.design import (
+    Choice,
+    FoldingSizes,
+    balanced,
+    bit_lengths,
+    bits_of,
+    closed_form,
+    design,
+    factors,
+    load_limit,
+    radix_for,
+    slack,
+)
 from byheart.constructions.folding.fronts import FoldingFront
-from byheart.constructions.folding.radix import bits_of, factors, radix_for
 from byheart.sizes import Size
 
 FRONT = ("embedding", "positions", "token_code", "projection", "hash", "copy", "tail")

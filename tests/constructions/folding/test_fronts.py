@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from byheart.constructions.folding.fronts import KINKS, OWN, FoldingFront, draw_codes
-from byheart.constructions.gadgets import grid
+from byheart.constructions.gadgets import vectors
 from byheart.constructions.gadgets.demand import positioned_ids
 from byheart.networks.exact import (
     Affine,
@@ -24,7 +24,7 @@ from byheart.tasks import NextToken, SeqToSeq, Task, random_next_token, random_s
 
 
 def front_of(task: Task, positions: bool, level: int) -> FoldingFront:
-    bits = 0 if task.vectors is None else grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits
+    bits = 0 if task.vectors is None else vectors.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits
     return FoldingFront(task.size, positions, isinstance(task, SeqToSeq), level, bits)
 
 

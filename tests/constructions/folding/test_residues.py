@@ -7,10 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.constructions.folding import gfp
 from byheart.constructions.folding.features import Coefficients
-from byheart.constructions.folding.residues import System
+from byheart.constructions.folding.residues import OddForm, System, reduce
 from byheart.constructions.folding.residues import eliminate as eliminate_coefficients
+
+
+def reduce_odd(A: np.ndarray, prime: int) -> OddForm:
+    form = reduce(A, prime)
+    assert isinstance(form, OddForm)
+    return form
 
 
 def eliminate(A: np.ndarray, radix: int) -> System:
@@ -26,24 +31,24 @@ def test_elimination(prime: int, rows: int, columns: int, dependent: bool, seed:
     A = rng.integers(-50, 50, size=(rows, columns))
     if dependent and rows > 1:
         A[-1] = 2 * A[0]
-    system = gfp.reduce(A, prime)
+    system = reduce_odd(A, prime)
     R, M = system.pair[:, :columns].astype(np.int64), system.pair[:, columns:].astype(np.int64)
     assert ((M @ A - R) % prime == 0).all()
     assert R.min(initial=0) >= 0
     assert R.max(initial=0) < prime
     assert (R[: system.rank][:, system.pivots] == np.eye(system.rank)).all()
     assert not R[system.rank :].any()
-    assert gfp.reduce(M, prime).rank == rows
+    assert reduce_odd(M, prime).rank == rows
 
 
 @pytest.mark.parametrize("prime", [3, 5])
 def test_all_right_hand_sides_of_a_small_system(prime: int) -> None:
     """Rows (1, 2, 0), (0, 1, 1) and their sum: solvable iff the third entry is the sum of the others."""
     A = np.array([[1, 2, 0], [0, 1, 1], [1, 3, 1]])
-    system = gfp.reduce(A, prime)
+    system = reduce_odd(A, prime)
     assert (system.rank, system.deficit) == (2, 1)
     for e in product(range(prime), repeat=3):
-        found = gfp.solve(system, np.array(e), np.array([1, 1, 2]))
+        found = system.solve(np.array(e), np.array([1, 1, 2]))
         if (e[0] + e[1] - e[2]) % prime:
             assert found is None
         else:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byheart.constructions.gadgets.grid import Grid, from_floats, offset, ratio
+from byheart.constructions.gadgets.vectors import Grid, from_floats, offset, ratio
 
 floats = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([5e-324, -5e-324, 1e300, 1e-300, 0.0, -0.0])
 tables = st.integers(1, 4).flatmap(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.constructions.gadgets.heads import SATURATION, random_head, saturating_head, scores_of
+from byheart.constructions.mahdavi_2024 import SATURATION, random_head, saturating_head, scores_of
 from byheart.errors import BadInput
 
 Floats = npt.NDArray[np.float64]

@@ -13,10 +13,10 @@ from flint import ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byheart.constructions.gadgets import real_ids
-from byheart.constructions.gadgets.real_ids import Interval, Multiset, NotApartError, _step, apart, boltz
-from byheart.constructions.gadgets.real_ids import stair_layers as layers
-from byheart.constructions.gadgets.real_ids import stair_shape as shape
+from byheart.constructions import kajitsuka_sato_2024 as real_ids
+from byheart.constructions.kajitsuka_sato_2024 import Interval, Multiset, NotApartError, _step, apart, boltz
+from byheart.constructions.kajitsuka_sato_2024 import stair_layers as layers
+from byheart.constructions.kajitsuka_sato_2024 import stair_shape as shape
 from byheart.networks.exact import integers
 
 

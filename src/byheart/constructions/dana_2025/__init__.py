@@ -39,7 +39,7 @@ features 1 is too small, as a case by hand in the tests shows, but no network bu
 theorem is part of the encoder's divergence.
 
 *Ours, not the paper's*: of several draws the one is used that answers the omitted contexts best. If it answers them
-worse than uniformly, its attention is improved by descent (:mod:`.left_out`). If there are more features than held
+worse than uniformly, its attention is improved by descent (:mod:`.omitted`). If there are more features than held
 contexts, W_O may be one that brings the omitted ones nearer by least squares (``solve_by="near"``, if that is better).
 If none of this suffices, all logits are shrunk, at the cost of the held contexts. So the network is never worse than
 uniform.
@@ -56,7 +56,6 @@ build checks the rank in floating point, and with it all of these. The certifica
 whether the answers are right.
 """
 
-from byheart.constructions.dana_2025.build import CONSTRUCTION
-from byheart.constructions.dana_2025.sizes import DanaDemand, DanaSettings, demand, plan, worst_demand
+from byheart.constructions.dana_2025.build import CONSTRUCTION, DanaDemand, DanaSettings, demand, plan, worst_demand
 
 __all__ = ["CONSTRUCTION", "DanaDemand", "DanaSettings", "demand", "plan", "worst_demand"]

@@ -1,37 +1,39 @@
-"""Build the network for a task: the best of several draws, by a criterion that depends on the kind of task."""
+"""Settings, demand, plan and build: the best network of several draws, by a criterion that depends on the task."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from byheart.bounds.dana_2025 import capacity
-from byheart.constructions.construction import Construction, Made
-from byheart.constructions.dana_2025.asking import asked as asked_of
-from byheart.constructions.dana_2025.asking import held
-from byheart.constructions.dana_2025.features import draw, features
-from byheart.constructions.dana_2025.left_out import MOST_HELD, descended, shrunk
-from byheart.constructions.dana_2025.sizes import (
-    NAME,
-    DanaDemand,
-    DanaSettings,
+from byheart.constructions.construction import ASSOCIATIONS, BIGRAMS, PAIRS, Construction, Made, Theorem
+from byheart.constructions.dana_2025.omitted import MOST_HELD, descended, shrunk, terms
+from byheart.constructions.dana_2025.solving import (
+    Asked,
     DanaShape,
-    demand,
-    plan,
-    shape_of,
-    worst_demand,
+    OtherContexts,
+    SolvedNetwork,
+    Spread,
+    draw,
+    features,
+    fits,
+    labels_as_targets,
 )
-from byheart.constructions.dana_2025.solving import Asked, SolvedNetwork, Spread, fits
-from byheart.constructions.dana_2025.terms import terms
+from byheart.constructions.gadgets.encoder import ContextDistributions, Encoder, balanced, best_encoder
+from byheart.constructions.gadgets.hypotheses import over_ids
 from byheart.constructions.gadgets.linear_system import BeyondCapacity, Factored, check_system, factor
-from byheart.constructions.theorem import ASSOCIATIONS, BIGRAMS, PAIRS, Theorem
+from byheart.constructions.plan import Part, Plan
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.progress import Report
+from byheart.sizes import Size
 from byheart.tasks import NextToken, NextTokenDistribution, Task
 from byheart.tasks.arrays import Ids
 from byheart.tasks.distinct import distinct
 from byheart.tasks.theorems import Hypothesis, one_answer
 
+NAME = "dana-2025"
 SHARPNESS = (4.0, 8.0, 16.0)
 """Spreads of the scores to try for random heads."""
 ROUNDS, FEW = 2, 300
@@ -44,6 +46,162 @@ CLEAR = 1e-9
 """Smallest margin of a guess that counts as right, relative to the largest logit."""
 
 
+@dataclass(frozen=True)
+class DanaSettings:
+    """Settings for the sizes of the network."""
+
+    model_dim: int | None = None
+    """d: dimension of the stream (default: 2 for labels, which takes the fewest parameters; ω − 1 for distributions,
+    all of which are then within reach)."""
+    head_dim: int | None = None
+    """d_h: dimension of a head, at most d (default: d)."""
+    heads: int | None = None
+    """H: number of heads (default: the fewest that hold all contexts, or 1 − epsilon of them)."""
+    epsilon: float = 0.0
+    """ε: probability of the contexts that may be omitted (distributions only)."""
+    restarts: int = 8
+    """Number of random starts of the search for the best encoder, which has local minima (distributions only)."""
+    query_dim: int | None = None
+    """Width of queries and keys, at most d (default: d_h). 1 is enough (Remark 2)."""
+    hold: int | None = None
+    """Number of contexts to hold; the others are guessed (labels only, Corollary 2; default: all are held)."""
+    solve_by: Literal["near", "svd"] = "near"
+    """Choice of W_O if contexts are omitted: the paper's (svd), or ours (near) if heads are left and it is better."""
+    smooth: float = 0.0
+    """δ: encode (1 − δ)p + δ/ω in place of p, with logits of order log(1/δ) (distributions only, Theorem 3)."""
+
+
+@dataclass(frozen=True)
+class DanaDemand:
+    """The numbers that determine the size of the network."""
+
+    size: Size
+    held: int
+    """Number of held contexts: all different ones, the likeliest, or those that are not guessed."""
+    last_tokens: int
+    """Number of different last tokens of held contexts."""
+    distributions: bool = False
+    """True if the task's answers are distributions."""
+
+
+def demand(task: Task, kept: Ids) -> DanaDemand:
+    """Count the demands of ``task`` if the answers of the examples ``kept`` are to be exact."""
+    assert task.tokens is not None
+    last_tokens = len(np.unique(task.tokens[kept, -1]))
+    return DanaDemand(task.size, len(kept), last_tokens, isinstance(task, NextTokenDistribution))
+
+
+def worst_demand(size: Size, settings: DanaSettings) -> DanaDemand:
+    """Return the demand of the hardest labelled task of ``size``: all contexts differ, and all end in one token."""
+    if size.dim is not None:
+        raise BadInput(f"{NAME} reads token ids; the tokens are vectors of dimension {size.dim}")
+    return DanaDemand(size, size.examples if settings.hold is None else min(settings.hold, size.examples), 1)
+
+
+def plan(demand: DanaDemand, settings: DanaSettings) -> Plan:
+    """Plan every tensor: d(n + ω + C + 4 d_h H) entries, or d(n + ω + C + 2(d_h + 1)H) if queries have width 1."""
+    size, shape = demand.size, shape_of(demand, settings)
+    d, ask, read, write = shape.d, *((shape.H, *sizes) for sizes in _heads(shape))
+    parts: tuple[Part, ...] = (
+        ("embedding", (("W_E", (size.vocab, d)),)),
+        ("positions", (("W_pos", (size.length, d)),)),
+        ("attention", (("W_Q", ask), ("W_K", ask), ("W_V", read), ("W_O", write))),
+        ("unembedding", (("W_U", (d, size.labels)),)),
+    )
+    return Plan(parts, depth=3, width=max(d, size.labels))
+
+
+def _heads(shape: DanaShape) -> tuple[tuple[int, int], ...]:
+    """Return the shapes of W_Q and W_K, of W_V, and of W_O in a head."""
+    return (shape.d, shape.query), (shape.d, shape.d_h), (shape.d_h, shape.d)
+
+
+def shape_of(demand: DanaDemand, settings: DanaSettings) -> DanaShape:
+    """Return the network's dimensions; BadInput for settings that no network can have."""
+    d = settings.model_dim
+    if d is None:
+        d = max(1, demand.size.labels - 1) if demand.distributions else 2
+    if d < 1 or (d < 2 and demand.size.labels > 2 and not demand.distributions):
+        raise BadInput(f"model_dim is {d}; expected at least 2: on a line argmax tells only two tokens apart")
+    d_h = d if settings.head_dim is None else settings.head_dim
+    if not 1 <= d_h <= d:
+        raise BadInput(f"head_dim is {d_h}; expected 1 ≤ d_h ≤ d = {d}: more than d gains nothing")
+    query = d_h if settings.query_dim is None else settings.query_dim
+    if not 1 <= query <= d:
+        raise BadInput(f"query_dim is {query}; expected from 1, which is enough, to d = {d}")
+    H = settings.heads
+    if H is None:
+        # A head's average is a mixture of token and one of position vectors: ω + n − 2 free coordinates, whatever d is.
+        free = max(1, min(d_h, demand.size.vocab + demand.size.length - 2))
+        H = max(1, -(-(demand.held - min(d, demand.last_tokens)) // free))
+    if H < 1:
+        raise BadInput(f"heads is {H}; expected at least 1: without attention only the last token is seen")
+    return DanaShape(d, d_h, H, query)
+
+
+def held(task: Task, settings: DanaSettings, rng: np.random.Generator) -> Ids:
+    """Return the examples whose answers will be exact: one for each held context.
+
+    For distributions these are the likeliest contexts up to a probability of 1 − ε, for labels ``hold`` contexts.
+    """
+    checked, tokens = over_ids(NAME, task)
+    different = distinct(tokens)
+    if isinstance(checked, NextToken):
+        if settings.epsilon:
+            raise BadInput(f"epsilon is {settings.epsilon}; expected 0: only distributions may omit contexts")
+        if settings.smooth:
+            raise BadInput(f"smooth is {settings.smooth}; expected 0: only distributions are smoothed")
+        return different.first if settings.hold is None else _some(tokens, different.first, settings.hold, rng)
+    if settings.hold is not None:
+        raise BadInput(f"hold is {settings.hold}; expected none: it is for labels, distributions have epsilon")
+    if not 0 <= settings.epsilon < 1:
+        raise BadInput(f"epsilon is {settings.epsilon}; expected 0 ≤ ε < 1")
+    if not 0 <= settings.smooth < 1:
+        raise BadInput(f"smooth is {settings.smooth}; expected 0 ≤ δ < 1")
+    likelihoods = np.bincount(different.ids, weights=checked.likelihoods)
+    order = np.argsort(-likelihoods, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(likelihoods[order]), 1 - settings.epsilon - 1e-12)) + 1
+    return np.sort(different.first[order[: min(enough, len(order))]])
+
+
+def _some(tokens: Ids, different: Ids, hold: int, rng: np.random.Generator) -> Ids:
+    """Draw ``hold`` of the different contexts, every last token once before any comes twice, and so on."""
+    if not 1 <= hold <= len(different):
+        raise BadInput(f"hold is {hold}; expected from 1 to all {len(different)} different contexts")
+    order = rng.permutation(different)
+    last = tokens[order, -1]
+    by_token = np.argsort(last, kind="stable")
+    starts = np.searchsorted(last[by_token], last[by_token])
+    before = np.empty(len(order), np.int64)
+    before[by_token] = np.arange(len(order)) - starts
+    return np.sort(order[np.argsort(before, kind="stable")[:hold]])
+
+
+def asked_contexts(task: Task, kept: Ids, d: int, settings: DanaSettings, rng: np.random.Generator) -> Asked:
+    """Return the targets of the examples ``kept`` and of the other contexts."""
+    assert task.tokens is not None
+    different = distinct(task.tokens)
+    tokens, left = task.tokens[kept], np.setdiff1d(different.first, kept)
+    if isinstance(task, NextTokenDistribution):
+        encoder = _encoder(task, d, settings, rng)
+        likelihoods = np.bincount(different.ids, task.likelihoods).astype(np.float64)[different.ids[left]]
+        others = OtherContexts(task.tokens[left], encoder.encodings[left], likelihoods, task.probabilities[left])
+        return Asked(encoder.W_U, tokens, encoder.encodings[kept], others, encoder)
+    assert isinstance(task, NextToken)
+    W_U, targets = labels_as_targets(task.labels[np.concatenate([kept, left])], task.label_count, d, rng)
+    return Asked(W_U, tokens, targets[: len(kept)], OtherContexts(task.tokens[left], targets[len(kept) :]))
+
+
+def _encoder(task: NextTokenDistribution, d: int, settings: DanaSettings, rng: np.random.Generator) -> Encoder:
+    """Return the best encoder of the distributions; with smoothing, the encoder of the smoothed distributions."""
+    p, likelihoods, smooth = task.probabilities, task.likelihoods, settings.smooth
+    if not smooth:
+        return best_encoder(p, likelihoods, d, rng=rng, restarts=settings.restarts)
+    mixed = (1 - smooth) * p + smooth / p.shape[1]
+    encoder = best_encoder(mixed, likelihoods, d, rng=rng, restarts=settings.restarts)
+    return balanced(ContextDistributions.checked(p, likelihoods), encoder.logits, d)
+
+
 def build(task: Task, settings: DanaSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """Build a network that has memorized ``task``; for distributions, report every term of the bound."""
     kept = held(task, settings, rng)
@@ -51,7 +209,7 @@ def build(task: Task, settings: DanaSettings, rng: np.random.Generator, report: 
     shape, planned = shape_of(task_demand, settings), plan(task_demand, settings)
     check_system(NAME, len(kept))
     planned.check_memory(NAME)
-    asked, near = asked_of(task, kept, shape.d, settings, rng), settings.solve_by == "near"
+    asked, near = asked_contexts(task, kept, shape.d, settings, rng), settings.solve_by == "near"
 
     def draw_networks() -> list[SolvedNetwork]:
         return _draw_networks(task_demand, shape, asked, rng, near=near)

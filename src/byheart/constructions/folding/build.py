@@ -8,9 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.construction import Construction, Made, Reading
-from byheart.constructions.folding.cheapest import design
-from byheart.constructions.folding.design import WEIGHT, FoldingSizes, slack
+from byheart.constructions.construction import SEQUENCES, TOKENS, Construction, Made, Reading, Theorem
+from byheart.constructions.folding.design import WEIGHT, FoldingSizes, design, slack
 from byheart.constructions.folding.features import (
     DependentKeys,
     FoldingKeys,
@@ -32,7 +31,6 @@ from byheart.constructions.gadgets.demand import (
 )
 from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.plan import Blocks, Part, Plan, TokenwiseShape, network_for, plan_of
-from byheart.constructions.theorem import SEQUENCES, TOKENS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.exact import ExactNetwork, Layer, UniformAttention, integers
 from byheart.progress import Report

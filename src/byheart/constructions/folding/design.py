@@ -1,12 +1,61 @@
-"""The sizes of a folding network: every width and the dense count. :mod:`.cheapest` chooses the sizes."""
+"""The sizes of a folding network: the radix of its digits, every width and the dense count, and the cheapest choice."""
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from statistics import NormalDist
 
-from byheart.constructions.folding.radix import bits_of, radix_for
+import numpy as np
+
 from byheart.constructions.plan import TokenwiseShape
+from byheart.tasks.arrays import Ids
+
+LARGEST_PRIME = 13
+"""Largest prime factor of a radix: linear systems are solved modulo each one."""
+LARGEST = 1 << 16
+"""Largest number of labels for a radix other than a power of two; beyond it, other radices save next to nothing."""
+_WORTH = (49, 50)
+"""Share of a power of two's bits above which another radix is not worth it: it saves under one parameter in 100."""
+
+
+@cache
+def radix_for(labels: int) -> int:
+    """Return the smallest radix ≥ max(C, 2) without prime factors above 13, or 2^⌈log₂C⌉ if that has hardly more bits.
+
+    >>> [radix_for(C) for C in (1, 2, 3, 10, 17, 100, 256, 257, 1000)]
+    [2, 2, 3, 10, 18, 100, 256, 260, 1024]
+    """
+    power = 1 << max(1, (labels - 1).bit_length())
+    if labels > LARGEST:
+        return power
+    smooth = next(R for R in range(max(2, labels), power + 1) if factors(R))
+    return smooth if smooth ** _WORTH[1] <= power ** _WORTH[0] else power
+
+
+@cache
+def factors(radix: int) -> dict[int, int]:
+    """Return the exponent of each prime factor; nothing if a prime factor is larger than 13.
+
+    >>> factors(360), factors(2**60), factors(34)
+    ({2: 3, 3: 2, 5: 1}, {2: 60}, {})
+    """
+    exponents: dict[int, int] = {}
+    for prime in range(2, LARGEST_PRIME + 1):
+        while radix % prime == 0:
+            radix //= prime
+            exponents[prime] = exponents.get(prime, 0) + 1
+    return exponents if radix == 1 else {}
+
+
+def bits_of(radix: int) -> float:
+    """Return log₂R, exact for powers of two and otherwise slightly too large, never too small.
+
+    >>> bits_of(8), bits_of(3) > math.log2(3)
+    (3, True)
+    """
+    return radix.bit_length() - 1 if radix & radix - 1 == 0 else math.log2(radix) * (1 + 1e-12)
+
 
 GUARD = 8
 """Number of random bits below the first digit of every word."""
@@ -175,3 +224,76 @@ def _excess(digits: int) -> float:
 def slack(radix: int, words: int) -> int:
     """Return the number of words beyond the largest load, so that retries can cope with the dependent rows."""
     return (2 if radix == 2 else 6) + words // 100
+
+
+def design(
+    questions: int, labels: int, reach: int, dims: range, *, growth: int = 0, front: Callable[[int], int] = lambda _: 0
+) -> FoldingSizes:
+    """Return the cheapest sizes for ``questions`` keys; ``front`` gives the cost of D columns before the attention.
+
+    Each ``growth`` adds a fifth more words. Questions that look alike (on a line, say) need it, and then thresholds go
+    out to the edges as well. The search tries about two hundred numbers of digits, and then those around the best.
+    """
+    balance = math.sqrt(questions / (2 * bits_of(radix_for(labels))))
+    low, high = max(1, int(balance / 2)), int(2 * balance) + 3
+    step = max(1, (high - low) // 200)
+    middle = Choice(questions, labels, reach, growth, range(low, high, step)).cheapest(dims, front)
+    if step == 1:
+        return middle
+    around = range(max(low, middle.digits - step), min(high, middle.digits + step + 1))
+    return Choice(questions, labels, reach, growth, around).cheapest([middle.dim], front)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Candidate sizes: the arguments of :func:`design`, and a range of numbers of ``digits``."""
+
+    questions: int
+    labels: int
+    reach: int
+    growth: int
+    digits: range
+
+    def cheapest(self, dims: Iterable[int], front: Callable[[int], int]) -> FoldingSizes:
+        """Return the sizes with the fewest parameters; ties go to the fewest columns, then digits."""
+        costs = {dim: self.costs(dim) + front(dim) for dim in dims}
+        dim = min(costs, key=lambda dim: int(costs[dim].min()))
+        return self.sizes(dim, int(costs[dim].argmin()))
+
+    def sizes(self, dim: int, index: int) -> FoldingSizes:
+        """Return the sizes with D columns and the number of digits at ``index``."""
+        rows, edge = int(self._rows(dim)[index]), 0.3 if self.growth <= 1 else 0.01
+        return FoldingSizes(self.questions, self.labels, self._radix, dim, rows, self.digits[index], self.reach, edge)
+
+    def costs(self, dim: int) -> Ids:
+        """Return :attr:`FoldingSizes.dense` with D columns, for every number of digits."""
+        first, rows, digits = self.sizes(dim, 0), self._rows(dim), np.array(self.digits)
+        bits = bit_lengths(digits)
+        folded = np.maximum(bits + 5, 3 * bits // 2 + 2)
+        level = np.maximum(bit_lengths(rows, self.reach) + 1, np.where(digits == 1, 0, folded + FEWEST_FOLDS))
+        of_digits = np.ceil((digits - 1) * bits_of(self._radix)).astype(np.int64)
+        folds, stages = 1 + bit_lengths(rows, first.sum_limit) + level + of_digits, bit_lengths(digits - 1)
+        return first.fixed + (dim + 2) * rows + np.where(stages > 0, 10 * stages + 3, 0) + 2 * folds
+
+    @property
+    def _radix(self) -> int:
+        return radix_for(self.labels)
+
+    @cached_property
+    def _needed(self) -> Ids:
+        """Number of words for the largest load and some slack."""
+        loads = [load_limit(self.questions, digits) for digits in self.digits]
+        return np.array([load + slack(self._radix, load) for load in loads])
+
+    def _rows(self, dim: int) -> Ids:
+        return np.ceil(self._needed / (dim + 1) * 1.2**self.growth).astype(np.int64)
+
+
+def bit_lengths(numbers: Ids, times: int = 1) -> Ids:
+    """Return the bit length of each number multiplied by ``times``, an integer of any size.
+
+    >>> bit_lengths(np.array([0, 1, 2, 3, 4])), bit_lengths(np.array([0, 1, 2]), 3 << 100)
+    (array([0, 1, 2, 2, 3]), array([  0, 102, 103]))
+    """
+    powers = [-(-(1 << b) // times) for b in range((int(numbers.max()) * times).bit_length())]
+    return np.searchsorted(np.array(powers, dtype=np.int64), numbers, side="right")

@@ -22,7 +22,7 @@ import numpy as np
 
 from byheart.constructions.folding.design import WEIGHT
 from byheart.constructions.folding.layers import fold_parts, folds
-from byheart.constructions.gadgets import grid, modular_hash
+from byheart.constructions.gadgets import modular_hash, vectors
 from byheart.constructions.gadgets.hypotheses import check_table
 from byheart.constructions.plan import Blocks, Part, TokenwiseShape, plan_of
 from byheart.networks.exact import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
@@ -80,7 +80,7 @@ class FoldingFront:
     def folds(self) -> int:
         """Number of folds of the vectors' hash."""
         assert self.size.dim is not None
-        return modular_hash.folds_needed(grid.ratio(self.size.dim, self.grid_bits) + self.positions)
+        return modular_hash.folds_needed(vectors.ratio(self.size.dim, self.grid_bits) + self.positions)
 
     @property
     def tail_modulus(self) -> int:
@@ -182,14 +182,14 @@ def _narrow_codes(
 
 
 def _vector_codes(
-    front: FoldingFront, vectors: Floats, first: Ids, dim: int, rng: np.random.Generator
+    front: FoldingFront, tokens: Floats, first: Ids, dim: int, rng: np.random.Generator
 ) -> tuple[Ids, list[Layer]]:
     """Draw a hash fold_Q(v·X + a), its tail, and random functions of both; the stream holds twice their values."""
-    n, d = vectors.shape[1:]
-    points = grid.from_floats(vectors.reshape(-1, d)[first])
+    n, d = tokens.shape[1:]
+    points = vectors.from_floats(tokens.reshape(-1, d)[first])
     Q = modular_hash.draw_modulus(front.modulus, rng)
     v, a = rng.integers(0, Q, size=int(d)), int(rng.integers(0, Q))
-    bias = grid.offset(int(d), front.grid_bits, Q) + a
+    bias = vectors.offset(int(d), front.grid_bits, Q) + a
     T = Q << front.folds
     weights = [-2 * w for w in points.weights(v)]
     project = Affine(integers([weights]), integers([T - 2 * bias]), role="hash", relu=False)

@@ -25,7 +25,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from byheart.constructions.construction import Construction, Made, VectorReading
-from byheart.constructions.gadgets import grid, modular_hash
+from byheart.constructions.gadgets import modular_hash, vectors
 from byheart.constructions.gadgets.demand import (
     LookupDemand,
     Setting,
@@ -128,7 +128,7 @@ class LookupSizes:
     def token_folds(self) -> int:
         """Folds in front of the token stage: of W_E + W_pos, or of the hash of a vector, which may have W_pos added."""
         size, bits, front = self.demand.size, self.demand.grid_bits, self.demand.front
-        ratio = 1 if size.dim is None else front.ratio if front is not None else grid.ratio(size.dim, bits)
+        ratio = 1 if size.dim is None else front.ratio if front is not None else vectors.ratio(size.dim, bits)
         return modular_hash.folds_needed(ratio + self.demand.positions)
 
     @property
@@ -289,15 +289,15 @@ def _vector_hash(task: NextToken | SeqToSeq, sizes: LookupSizes, first: Ids, rea
     """
     assert task.vectors is not None
     n, d = task.vectors.shape[1:]
-    points = grid.from_floats(task.vectors.reshape(-1, d)[first])
-    places, vectors = first % n, token_ids(task).ravel()[first]
+    points = vectors.from_floats(task.vectors.reshape(-1, d)[first])
+    places, numbers = first % n, token_ids(task).ravel()[first]
 
     def read(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Affine]]:
         if reader is None:
-            sums, project = grid.draw_hash(points, sizes.demand.grid_bits, Q, rng)
+            sums, project = vectors.draw_hash(points, sizes.demand.grid_bits, Q, rng)
             return sums, [project]
         sums, layers = reader.draw(Q, rng)
-        return sums[vectors], layers
+        return sums[numbers], layers
 
     def draw(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
         sums, layers = read(Q, rng)

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from byheart.constructions.gadgets import grid
+from byheart.constructions.gadgets import vectors
 from byheart.constructions.gadgets.vectors import VectorFront
 from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, Task, token_ids
@@ -67,7 +67,7 @@ def positioned_ids(task: Task, positions: bool) -> Ids:
 
 def grid_bits(task: Task) -> int:
     """The size of the vectors' coordinates on their common grid; 0 for token ids."""
-    return 0 if task.vectors is None else grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits
+    return 0 if task.vectors is None else vectors.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits
 
 
 def most_questions(size: Size, setting: Setting, *, positions: bool) -> int:

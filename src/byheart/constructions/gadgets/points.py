@@ -2,7 +2,7 @@
 
 The n tokens of a sequence are one point in R^(n·d) (token ids are read as numbers), so the order of tokens matters and
 the first layer has n·d weights. The point is hashed to a key in a small range (:mod:`.gadgets.modular_hash`,
-:mod:`.gadgets.grid`), and the key is looked up (:mod:`.gadgets.lookup`). A single id may be its own key.
+:mod:`.gadgets.vectors`), and the key is looked up (:mod:`.gadgets.lookup`). A single id may be its own key.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.constructions.construction import Made
-from byheart.constructions.gadgets import grid, modular_hash, nearby, vectors
+from byheart.constructions.gadgets import modular_hash, nearby, vectors
 from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS, pad_keys, select_keys
-from byheart.constructions.gadgets.grid import Grid
 from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.lookup import Lookup
 from byheart.constructions.gadgets.modular_hash import TRIES
+from byheart.constructions.gadgets.vectors import Grid
 from byheart.constructions.plan import Part, Plan, TokenwiseShape, network_for, plan_of
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, FeedForward, Flatten, Layer, integers
@@ -64,7 +64,7 @@ class PointFront:
         """The hash before folding is at most this many times Q."""
         if self.reading is not None:
             return self.reading.ratio
-        return grid.ratio(self.coordinates, self.grid_bits) if self.signed else self.coordinates << self.grid_bits
+        return vectors.ratio(self.coordinates, self.grid_bits) if self.signed else self.coordinates << self.grid_bits
 
     @property
     def hash_bits(self) -> int:
@@ -154,7 +154,7 @@ def points_only(name: str, task: Task) -> NextToken:
 def points_of(task: Task) -> Grid:
     """The task's sequences as points [N, n·d] on a grid; ids get the bits of the whole vocabulary."""
     if task.vectors is not None:
-        return grid.from_floats(task.vectors.reshape(len(task.vectors), -1))
+        return vectors.from_floats(task.vectors.reshape(len(task.vectors), -1))
     assert task.tokens is not None
     return Grid(task.tokens, np.zeros_like(task.tokens), exponent=0, bits=max(1, (task.vocab - 1).bit_length()))
 
@@ -169,7 +169,7 @@ def _grid_hash(front: PointFront, points: Grid) -> _Draw:
     def draw(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Affine]]:
         v = rng.integers(0, Q, size=front.coordinates)
         a = int(rng.integers(0, Q))
-        offset = grid.offset(front.coordinates, front.grid_bits, Q) if front.signed else 0
+        offset = vectors.offset(front.coordinates, front.grid_bits, Q) if front.signed else 0
         project = Affine(integers([points.weights(v)]), integers([offset + a]), role="hash")
         return points.hash(v, Q) + a, [project]
 

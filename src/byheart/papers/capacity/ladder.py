@@ -127,6 +127,36 @@ def experiment(scale: str) -> Experiment:
     return Experiment("capacity", scale, (*rungs, *beyond, *variations), groups, work, prepare)
 
 
+def ladder_like(
+    scale: str,
+    sizes: Sequence[int] = (),
+    demands: Sequence[float] = (),
+    learning_rates: Sequence[float] = (),
+    seeds: int | None = None,
+    **fixed: int | None,
+) -> Experiment:
+    """Return the ladder of a scale if no other choice is made, or else one with these choices.
+
+    All other choices are those of the scale, with the training of its largest size.
+    """
+    whole = experiment(scale)
+    if seeds is None and not (sizes or demands or learning_rates) and set(fixed.values()) <= {None}:
+        return whole
+    steps = sorted({rung.most_parameters for rung in whole.configs})
+    largest = [rung for rung in whole.configs if rung.most_parameters == steps[-1]]
+    settings: dict[str, Any] = {
+        name: getattr(largest[0], name) if value is None else value for name, value in fixed.items()
+    }
+    return ladder(
+        sizes or steps,
+        demands or sorted({rung.demand for rung in largest}),
+        seeds if seeds is not None else 1 + max(rung.seed for rung in largest),
+        learning_rates=learning_rates or sorted({rung.learning_rate for rung in largest}),
+        batch=largest[0].batch,
+        **settings,
+    )
+
+
 def varied(rungs: Sequence[Rung], rates: Sequence[float], times: Sequence[float]) -> list[Rung]:
     """Return the rungs with their learning rate times each of ``rates``, and with their steps times each of ``times``.
 

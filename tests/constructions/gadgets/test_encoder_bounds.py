@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from byheart.constructions.gadgets.encoder import best_encoder, judge
+from byheart.constructions.gadgets import encoder as judge
+from byheart.constructions.gadgets.encoder import best_encoder
 
-from .small import Reals, judged, minimised, plain_divergence, random_task, rng, tensor
+from .encoders import Reals, judged, minimised, plain_divergence, random_task, rng, tensor
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-3, 0.03])
