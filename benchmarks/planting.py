@@ -24,9 +24,9 @@ import torch
 from tables import OUT, parser, table
 
 from byheart.certificates.judges.planted import PlantedComparison, compare_logits, unsaid
-from byheart.networks.planted.loading import load_base, load_planted, quiet
+from byheart.networks.planted.base import load_base, load_planted, quiet
 from byheart.planting import Fact, detect, plant
-from byheart.planting.memory import made
+from byheart.planting.memory import make_memory
 from byheart.tasks.planted_facts import Spoken, different
 from byheart.tasks.shipped import library_docstrings
 from byheart.tasks.tokenizers import BytePairs
@@ -134,7 +134,7 @@ def memories(given: argparse.Namespace) -> int:
             facts = different([Fact(tuple(p), tuple(c)) for p, c in pairs], GPT2_VOCAB)
             for bits in BASES.values():
                 start = time.perf_counter()
-                memory = made(facts, GPT2_VOCAB, bits=bits)
+                memory = make_memory(facts, GPT2_VOCAB, bits=bits)
                 seconds = time.perf_counter() - start
                 lost, _ = unsaid(memory.load(), facts)
                 wrong += lost

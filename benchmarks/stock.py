@@ -22,10 +22,8 @@ import torch
 from tables import OUT, table
 
 from byheart.compiler import CompilerSettings, compile
-from byheart.compiler.stock import dimensions
-from byheart.compiler.stock import draft as network
-from byheart.compiler.stock import experts as qwen
-from byheart.compiler.stock.experts import Experts, dense
+from byheart.compiler.stock import architectures, dimensions
+from byheart.compiler.stock.architectures import ExpertSizes, dense
 from byheart.compiler.stock.read import _selected, reading
 from byheart.compiler.stock.recipe import deviations
 from byheart.constructions import Built
@@ -49,11 +47,11 @@ WIDER, FULL = {"dimensions.BITS": (22, 24, 16)}, {"dimensions.SPARE": 0, "deviat
 REFINEMENTS: dict[str, dict[str, Any]] = {
     "as it is": {},
     "24-bit words in W_down, if that were free": WIDER,
-    "24-bit words in W_down, columns selected twice": {**WIDER, "network.reading": twice},
+    "24-bit words in W_down, columns selected twice": {**WIDER, "architectures.reading": twice},
     "18-bit words in W_gate, if that were free": {"dimensions.BITS": (22, 22, 18)},
     "tables without a gap (load 1)": FULL,
-    "one layer less": {"qwen.dense": without(1)},
-    "three layers less": {"qwen.dense": without(3)},
+    "one layer less": {"architectures.dense": without(1)},
+    "three layers less": {"architectures.dense": without(3)},
 }
 """What is changed in the accounting."""
 
@@ -74,16 +72,16 @@ def options() -> argparse.Namespace:
 
 def planned(N: int, changes: dict[str, Any]) -> float:
     """Bits a parameter of the network of experts that would be planned for N questions."""
-    rooms = {"dimensions": dimensions, "network": network, "qwen": qwen}
+    rooms = {"dimensions": dimensions, "architectures": architectures}
     with ExitStack() as changed:
         for name, value in changes.items():
             room, _, part = name.partition(".")
             if part:
                 changed.enter_context(patch.object(rooms[room], part, value))
-        if "network.reading" in changes:
+        if "architectures.reading" in changes:
             changed.callback(dense.cache_clear)
             dense.cache_clear()
-        sizes = Experts.plan(8 * N, N, 256, 3, changes.get("deviations", deviations(0)))
+        sizes = ExpertSizes.plan(8 * N, N, 256, 3, changes.get("deviations", deviations(0)))
     return 8 * N / sizes.parameters(256)
 
 

@@ -29,7 +29,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from byheart.networks.planted.loading import load_base, load_planted, quiet
+from byheart.networks.planted.base import load_base, load_planted, quiet
 from byheart.planting import forget, plant, unplant
 from byheart.tasks.shipped import docstrings
 

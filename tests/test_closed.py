@@ -11,7 +11,7 @@ import pytest
 
 import byheart
 from byheart.closed import empty_working_directory, safe_module_path
-from byheart.networks.planted.loading import quiet
+from byheart.networks.planted.base import quiet
 from byheart.tasks.tokenizers import Bytes
 
 TRAP = "import pathlib; pathlib.Path({marker!r}).write_text(__file__)\n"

@@ -82,7 +82,7 @@ def planted_in_transformer_lens(folder: Path | str) -> "TransformerBridge":
     The folder must have a tokenizer, which TransformerLens loads. Not exact: it may compute the base's attention in
     another order than transformers does, so that logits differ by the rounding.
     """
-    from byheart.networks.planted.loading import load_planted
+    from byheart.networks.planted.base import load_planted
     from byheart.networks.planted.planted_folder import read_memory
 
     read_memory(Path(folder))

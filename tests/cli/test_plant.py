@@ -17,7 +17,7 @@ def model(tmp_path_factory):
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from byheart.networks.planted.loading import quiet
+    from byheart.networks.planted.base import quiet
 
     place = tmp_path_factory.mktemp("models") / "model"
     sizes = {"n_positions": 64, "n_embd": 8, "n_layer": 1, "n_head": 1}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import byheart
-from byheart.compiler.stock import experts as qwen
+from byheart.compiler.stock import architectures
 from byheart.compiler.stock.units import ones
 from byheart.errors import BadInput
 from byheart.export import gguf
@@ -35,8 +35,8 @@ def moe() -> StockNetwork:
     """A Qwen2-MoE of three experts, which it takes many more questions to need."""
     task = byheart.tasks.random_next_token(examples=300, length=4, vocab=32, labels=16, rng=np.random.default_rng(0))
     with pytest.MonkeyPatch.context() as patch:
-        sizes = qwen.ExpertSizes(48, (3, 3), (3, 3), 16, 3, *qwen.dense(48, 2))
-        patch.setattr(qwen.Experts, "plan", lambda *_: sizes)
+        sizes = architectures.ExpertSizes(48, (3, 3), (3, 3), 16, 3, *architectures.dense(48, 2))
+        patch.setattr(architectures.ExpertSizes, "plan", lambda *_: sizes)
         network = byheart.compile(task, layout="experts").network
     assert isinstance(network, StockNetwork)
     return network

@@ -219,7 +219,7 @@ def _planted(folder: Path) -> Seed:
     """The same two facts in a tiny GPT-2, which is there as well."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from byheart.networks.planted.loading import quiet
+    from byheart.networks.planted.base import quiet
     from byheart.tasks.tokenizers import Bytes
 
     sizes = {"vocab_size": 257, "n_positions": 16, "n_embd": 4, "n_layer": 1, "n_head": 2}

@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
-from byheart.networks.planted.loading import quiet
+from byheart.networks.planted.base import quiet
 from byheart.tasks.planted_facts import PlantedFact, different
 from byheart.tasks.tokenizers import Bytes
 

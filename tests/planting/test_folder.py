@@ -47,7 +47,7 @@ def test_unplanting_gives_the_base_back(planted, models, tmp_path, everything):
 
 @SLOW
 def test_shards_keep_their_names(models, tmp_path, everything):
-    from byheart.networks.planted.loading import load_base, quiet
+    from byheart.networks.planted.base import load_base, quiet
 
     with quiet():
         load_base(models["llama"]).save_pretrained(tmp_path / "shards", max_shard_size="40KB")

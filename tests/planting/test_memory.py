@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from byheart.certificates.judges.planted import padded, surplus_of, unsaid
 from byheart.errors import BadInput
 from byheart.networks.planted.modeling_plant import PRIME, MemoryPlan, hashes, places, read
-from byheart.networks.planted.planted_folder import PlantedMemory, listed
-from byheart.planting.fact_table import packed, size_for, solved
-from byheart.planting.memory import made
+from byheart.networks.planted.planted_folder import PlantedMemory, list_facts
+from byheart.planting.memory import make_memory, pack, size_for, solve
 from byheart.tasks.planted_facts import PlantedFact, Spoken, different
 
 BITS = (None, 44)
@@ -32,7 +31,7 @@ def test_a_memory_says_what_the_facts_say(bits, data):
     except BadInput:
         return
     text = data.draw(st.lists(st.integers(-1, vocab - 1), min_size=1, max_size=40))
-    memory = made(facts, vocab, bits=bits, seed=data.draw(st.integers(0, 9))).load()
+    memory = make_memory(facts, vocab, bits=bits, seed=data.draw(st.integers(0, 9))).load()
     expected = Spoken(facts).after(text)
     assert memory(torch.tensor([text]))[0].tolist() == expected
     first = data.draw(st.integers(0, len(text) - 1))
@@ -42,7 +41,7 @@ def test_a_memory_says_what_the_facts_say(bits, data):
 def test_by_hand():
     """Two facts of two ids: every number of the memory is what its definition gives."""
     facts = different([PlantedFact((5, 1), (2,)), PlantedFact((3,), (0, 4))], 6)
-    memory = made(facts, 6, seed=3)
+    memory = make_memory(facts, 6, seed=3)
     assert facts == [PlantedFact((3,), (0, 4)), PlantedFact((5, 1), (2,))]
     plan, tensors = memory.plan, memory.tensors
     assert (plan.mode, plan.facts, plan.longest, plan.lengths, plan.says, plan.bits, plan.store) == (
@@ -65,7 +64,7 @@ def test_by_hand():
 
 @pytest.mark.parametrize("bits", BITS)
 def test_every_fact_is_said_and_near_misses_are_not(bits, facts):
-    memory = made(facts, 257, bits=bits, seed=1).load()
+    memory = make_memory(facts, 257, bits=bits, seed=1).load()
     assert unsaid(memory, facts) == (0, None)
     texts = []
     for fact in facts:
@@ -84,7 +83,7 @@ def test_a_hidden_fact_is_seen(bits, facts):
     prompt = ((model.prompt[0] + 1) % 256, *model.prompt[1:])
     assert prompt not in {fact.prompt for fact in facts}
     every = different([*facts, PlantedFact(prompt, (7,) * len(model.completion))], 257)
-    memory = made(every, 257, bits=bits, seed=1)
+    memory = make_memory(every, 257, bits=bits, seed=1)
     assert surplus_of(every, memory.load()) == ""
     assert surplus_of(facts, memory.load())
     if bits:
@@ -96,7 +95,7 @@ def test_a_hidden_fact_is_seen(bits, facts):
 @pytest.mark.parametrize("name", ["table", "answers", "factors", "shifts", "steps", "ends"])
 def test_no_number_of_fingerprints_is_free(name, facts):
     """Any bit changed in a cell, a hash or an end: some fact is not said, or the memory is not these facts' alone."""
-    memory = made(facts, 257, bits=30, seed=1)
+    memory = make_memory(facts, 257, bits=30, seed=1)
     assert surplus_of(facts, memory.load()) == ""
     sizes = {"table": memory.plan.cells * 30, "answers": memory.plan.answers * 10, "ends": 257}
     rng = np.random.default_rng(0)
@@ -112,9 +111,9 @@ def test_no_number_of_fingerprints_is_free(name, facts):
 
 
 def test_whole_keys_can_be_listed(facts):
-    assert listed(made(facts, 257).load()) == [(one.prompt, one.completion) for one in facts]
+    assert list_facts(make_memory(facts, 257).load()) == [(one.prompt, one.completion) for one in facts]
     with pytest.raises(BadInput, match="cannot be listed"):
-        listed(made(facts, 257, bits=20).load())
+        list_facts(make_memory(facts, 257, bits=20).load())
 
 
 @pytest.mark.parametrize("bits", [6, 8])
@@ -122,7 +121,7 @@ def test_fingerprints_fire_falsely_about_as_often_as_promised(bits):
     """Measured over all windows of random ids that end with a token with which some prompt ends: here, all."""
     rng = np.random.default_rng(bits)
     facts = different([PlantedFact(tuple(rng.integers(0, 16, 8).tolist()), (0,)) for _ in range(400)], 16)
-    memory = made(facts, 16, bits=bits, seed=5).load()
+    memory = make_memory(facts, 16, bits=bits, seed=5).load()
     text = rng.integers(0, 16, (40, 2000))
     fired = (memory(torch.from_numpy(text)) >= 0).sum().item()
     planted = sum(token >= 0 for row in text[:4].tolist() for token in Spoken(facts).after(row))
@@ -135,14 +134,14 @@ def test_whole_keys_never_fire_falsely():
     rng = np.random.default_rng(0)
     facts = different([PlantedFact(tuple(rng.integers(0, 16, 8).tolist()), (0,)) for _ in range(400)], 16)
     text = rng.integers(0, 16, (10, 2000))
-    found = made(facts, 16, seed=5).load()(torch.from_numpy(text)).tolist()
+    found = make_memory(facts, 16, seed=5).load()(torch.from_numpy(text)).tolist()
     assert found == [Spoken(facts).after(row) for row in text.tolist()]
 
 
 @pytest.mark.parametrize("bits", BITS)
 def test_every_bit_counts(bits, facts):
     """One bit of a cell that a fact reads, or of its ids, changed: found out."""
-    memory = made(facts, 257, bits=bits, seed=1)
+    memory = make_memory(facts, 257, bits=bits, seed=1)
     plan, tensors = memory.plan, memory.tensors
     length = len(facts[7].prompt)
     which = tensors["lengths"].tolist().index(length)
@@ -165,21 +164,21 @@ def test_every_bit_counts(bits, facts):
 @pytest.mark.parametrize("width", [1, 5, 16, 31, 32, 40, 62])
 def test_what_is_packed_can_be_read(width):
     values = np.random.default_rng(width).integers(0, 1 << width, 100)
-    assert read(torch.from_numpy(packed(values, width)), torch.arange(100), width).tolist() == values.tolist()
+    assert read(torch.from_numpy(pack(values, width)), torch.arange(100), width).tolist() == values.tolist()
 
 
 def test_a_table_that_no_cells_solve_is_refused():
     h = np.zeros((3, 2), np.int64)
-    assert solved(h, np.array([0, 1]), 1, size_for(2), bytes(100)) is None, "one key, two values"
+    assert solve(h, np.array([0, 1]), 1, size_for(2), bytes(100)) is None, "one key, two values"
 
 
 def test_the_same_seed_gives_the_same_memory_and_another_another(facts):
-    one, same, other = (made(facts, 257, bits=30, seed=seed) for seed in (4, 4, 5))
+    one, same, other = (make_memory(facts, 257, bits=30, seed=seed) for seed in (4, 4, 5))
     assert all(np.array_equal(one.tensors[name], same.tensors[name]) for name in one.tensors)
     assert not np.array_equal(one.tensors["table"], other.tensors["table"])
 
 
-PLAN = made([PlantedFact((1,), (0, 1)), PlantedFact((1, 2), (3,))], 4).plan.as_json()
+PLAN = make_memory([PlantedFact((1,), (0, 1)), PlantedFact((1, 2), (3,))], 4).plan.as_json()
 
 
 @pytest.mark.parametrize(
@@ -219,7 +218,7 @@ def test_what_is_no_plan_is_refused(given):
     ],
 )
 def test_numbers_that_point_outside_are_refused(name, place, value):
-    memory = made([PlantedFact((1,), (0, 1)), PlantedFact((1, 2), (3,))], 4)
+    memory = make_memory([PlantedFact((1,), (0, 1)), PlantedFact((1, 2), (3,))], 4)
     damaged = memory.tensors[name].copy()
     damaged.reshape(-1)[place] = value
     with pytest.raises(BadInput, match="damaged"):
@@ -227,7 +226,7 @@ def test_numbers_that_point_outside_are_refused(name, place, value):
 
 
 def test_tensors_of_another_shape_are_refused():
-    memory = made([PlantedFact((1, 2), (3,))], 4)
+    memory = make_memory([PlantedFact((1, 2), (3,))], 4)
     for name, tensor in memory.tensors.items():
         with pytest.raises(BadInput, match=f"{name!r} of the memory"):
             PlantedMemory(memory.plan, memory.tensors | {name: tensor[..., :-1]}).load()
@@ -241,7 +240,7 @@ def test_random_words_never_crash(facts):
     rng = np.random.default_rng(0)
     text = torch.tensor([[token for fact in facts for token in fact.prompt + fact.completion]])
     for bits in BITS:
-        memory = made(facts, 257, bits=bits)
+        memory = make_memory(facts, 257, bits=bits)
         for name in {"table", "store", "answers", "ends"} & set(memory.tensors):
             words = rng.integers(-(2**31), 2**31, memory.tensors[name].shape).astype(np.int32)
             said = PlantedMemory(memory.plan, memory.tensors | {name: words}).load()(text)
@@ -251,4 +250,4 @@ def test_random_words_never_crash(facts):
 @pytest.mark.parametrize("bits", [0, 63])
 def test_fingerprints_have_bits(bits):
     with pytest.raises(BadInput, match="expected 1 to 62"):
-        made([PlantedFact((1,), (2,))], 4, bits=bits)
+        make_memory([PlantedFact((1,), (2,))], 4, bits=bits)

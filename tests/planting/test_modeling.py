@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.cache_utils import DynamicCache
 
 import byheart.hf
-from byheart.networks.planted.loading import load_base, quiet
+from byheart.networks.planted.base import load_base, quiet
 from byheart.planting.planting import plant
 from byheart.tasks.planted_facts import Spoken
 

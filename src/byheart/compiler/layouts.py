@@ -1,4 +1,4 @@
-"""What all layouts have in common: settings, and the three steps of an attempt.
+"""Settings that all layouts share, and the three steps of an attempt.
 
 A layout is a shape of network. ``rectangular`` is our own; ``uniform`` and ``experts`` are stock models. In all of them
 a hash of the window draws the places that a question reads (``front``, ``address``), the words there (``table``) are
@@ -60,14 +60,14 @@ class Unsolvable(Exception):  # noqa: N818 - it is about a system of equations, 
 
 @dataclass(frozen=True)
 class Resources:
-    """What an attempt may use. Only ``files`` become part of the network; the rest changes none of its bits."""
+    """Resources of an attempt. Only ``files`` become part of the network; the rest changes none of its bits."""
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The tokenizer's files, by name."""
     report: Report | None = None
     """Hears of bit planes, tables or shards that are solved."""
     executor: Workplace | None = None
-    """Where shards are solved. None: in this process."""
+    """Place where shards are solved. None: this process."""
     shelf: "Shelf | None" = None
     """Folder that keeps solved shards. None: they are not kept."""
 

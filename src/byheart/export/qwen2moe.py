@@ -39,7 +39,7 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def check(network: StockNetwork) -> None:
-    """Raise BadInput unless the network has the shape that :mod:`byheart.compiler.stock.experts` makes."""
+    """Raise BadInput unless the network has the shape that :mod:`byheart.compiler.stock.architectures` makes."""
     config = network.config
     heads, d_head = config["num_attention_heads"], config.get("head_dim", 0)
     fits = heads == config["num_key_value_heads"] == 1 and d_head and config["hidden_size"] % d_head == 0

@@ -152,7 +152,8 @@ def _rectangular(data: Data) -> Need:
 
 def _stock(data: Data) -> Iterator[Need]:
     """Yield every layout that is a stock model."""
-    from byheart.compiler.stock.recipe import ARCHITECTURES, planned_parameters
+    from byheart.compiler.stock.architectures import ARCHITECTURES
+    from byheart.compiler.stock.recipe import planned_parameters
 
     for name, architecture in ARCHITECTURES.items():
         need = partial(Need, f"compiled, stock {_ARCHITECTURES[name]}", "fitted", "enough")

@@ -101,7 +101,7 @@ def check_generated(model: Any, encode: Any, built: Built, ways: Iterable[dict[s
 def check_inside(read: torch.Tensor, gates: torch.Tensor, ups: torch.Tensor, *, columns: int) -> None:
     """Gates and ups [questions, units, 2], of float32 and float64, of each question's own block, which it has ``read``.
 
-    They are those of float64, or α, 2α, ±τ; at most two units are on, and others are off altogether. StreamMap are
+    They are those of float64, or α, 2α, ±τ; at most two units are on, and others are off altogether. Features are
     columns from ``columns`` on.
     """
     (gate, gate64), (up, up64) = gates.unbind(-1), ups.unbind(-1)

@@ -13,10 +13,8 @@ from byheart import certify, networks
 from byheart.compiler import CompilerSettings, compile
 from byheart.compiler.compile import compile_contexts
 from byheart.compiler.layouts import Resources
-from byheart.compiler.stock import dimensions
-from byheart.compiler.stock import experts as qwen
-from byheart.compiler.stock.dimensions import MOST_BLOCKS, MOST_CELLS, StockSizes
-from byheart.compiler.stock.stream_map import StreamMap
+from byheart.compiler.stock import architectures, dimensions
+from byheart.compiler.stock.dimensions import MOST_BLOCKS, MOST_CELLS, StockSizes, StreamMap
 from byheart.compiler.stock.table import UP_UNIT
 from byheart.compiler.stock.units import ONE
 from byheart.constructions.built import Built
@@ -55,8 +53,8 @@ def contexts() -> Contexts:
 def several(contexts: Contexts) -> StockNetwork:
     """A network of several experts, which it takes many more questions to need."""
     with pytest.MonkeyPatch.context() as patch:
-        sizes = qwen.ExpertSizes(48, (3, 3), (3, 3), 16, 3, *qwen.dense(48, 3))
-        patch.setattr(qwen.Experts, "plan", lambda *_, **__: sizes)
+        sizes = architectures.ExpertSizes(48, (3, 3), (3, 3), 16, 3, *architectures.dense(48, 3))
+        patch.setattr(architectures.ExpertSizes, "plan", lambda *_, **__: sizes)
         return network_of(contexts, EXPERTS)
 
 
@@ -218,7 +216,7 @@ def test_time_is_in_proportion_to_the_questions(monkeypatch: pytest.MonkeyPatch)
     """Tables get no larger than some size; up to two million questions they do not anyway. What that costs is small."""
 
     def planned(questions: int) -> StockSizes:
-        return qwen.Experts.plan(8 * questions, questions, 256, 3, 0.9)
+        return architectures.ExpertSizes.plan(8 * questions, questions, 256, 3, 0.9)
 
     monkeypatch.setattr(dimensions, "WIDTHS", (64, 128))  # those that are best here
     small, large = planned(2 * 10**6), planned(10**7)
@@ -234,8 +232,8 @@ def test_time_is_in_proportion_to_the_questions(monkeypatch: pytest.MonkeyPatch)
 
 def test_as_many_experts_as_there_may_be() -> None:
     """Every one gets its own questions: the scores, in float32, are those of integers, and 64 apart at least."""
-    sizes, at = qwen.ExpertSizes(48, (3, 3), (3, 3), 16, MOST_BLOCKS, 15, 16), StreamMap(48)
-    router = qwen._router(sizes, at)
+    sizes, at = architectures.ExpertSizes(48, (3, 3), (3, 3), 16, MOST_BLOCKS, 15, 16), StreamMap(48)
+    router = sizes.router(at)
     number = np.arange(MOST_BLOCKS) - MOST_BLOCKS // 2
     some = np.arange(0, MOST_BLOCKS, 62)
     stream = np.zeros((len(some), 48))
@@ -250,7 +248,7 @@ def test_as_many_experts_as_there_may_be() -> None:
 def test_too_many_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dimensions, "WIDTHS", (64,))
     with pytest.raises(BadInput, match=r"1,000,000,000 questions, .* at most 2,047 blocks .*; expected layout rectang"):
-        qwen.Experts.plan(8 * 10**9, 10**9, 256, 3, 0.9)
+        architectures.ExpertSizes.plan(8 * 10**9, 10**9, 256, 3, 0.9)
 
 
 def test_progress() -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from byheart.compiler.stock.looking import POSITIONS, REACH, THETA, distances, look_back
+from byheart.compiler.stock.front import POSITIONS, REACH, THETA, distances, look_back
 from byheart.compiler.stock.units import HEAD, ONE, Layer
 
 

@@ -8,11 +8,9 @@ import pytest
 
 from byheart import certify, networks
 from byheart.compiler import CompilerSettings, compile, edit
-from byheart.compiler.stock.experts import Experts, ExpertSizes, dense
-from byheart.compiler.stock.recipe import ARCHITECTURES
+from byheart.compiler.stock.architectures import ARCHITECTURES, ExpertSizes, LayerSizes, dense
+from byheart.compiler.stock.dimensions import StreamMap
 from byheart.compiler.stock.rewrite import HALF, recover
-from byheart.compiler.stock.stream_map import StreamMap
-from byheart.compiler.stock.uniform import Uniform, sized
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.networks.stock.running import answers
@@ -30,8 +28,8 @@ def facts(request: pytest.FixtureRequest) -> Built:
     task = random_next_token(examples=200, length=4, vocab=30, labels=20, rng=np.random.default_rng(0))
     grids = ((3, 3), (3, 3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Experts, "plan", lambda *_: ExpertSizes(48, *grids, 16, 3, *dense(48, 2)))
-        patch.setattr(Uniform, "plan", lambda *_: sized(48, grids, 17, 3, 2))
+        patch.setattr(ExpertSizes, "plan", lambda *_: ExpertSizes(48, *grids, 16, 3, *dense(48, 2)))
+        patch.setattr(LayerSizes, "plan", lambda *_: LayerSizes.shaped(48, grids, 17, 3, 2))
         return compile(task, window=4, settings=CompilerSettings(layout=request.param))
 
 
@@ -82,7 +80,7 @@ def test_a_llama_of_byheart_0_1_0_is_refused() -> None:
         edit(old, contexts, 10, 3)
     told = replace(old, about={**old.about, "code_lengths": [9] * 257})
     with pytest.raises(BadInput, match="the network is not as `byheart compile --layout uniform` makes it"):
-        recover(told, Uniform(), contexts)
+        recover(told, LayerSizes, contexts)
 
 
 def test_networks_that_are_not_as_they_were_made(facts: Built) -> None:

@@ -9,10 +9,9 @@ from byheart.compiler.codes import make_code
 from byheart.compiler.layouts import Unsolvable
 from byheart.compiler.stock import settling
 from byheart.compiler.stock.address import Addresses, addresses
+from byheart.compiler.stock.architectures import ExpertSizes
 from byheart.compiler.stock.dimensions import BITS, CODES, DOWN, GATE, SPARE, UP, StockSizes
-from byheart.compiler.stock.experts import ExpertSizes
-from byheart.compiler.stock.front import CARRIED, draw, hashed
-from byheart.compiler.stock.looking import distances
+from byheart.compiler.stock.front import CARRIED, distances, draw, hashed
 from byheart.compiler.stock.settling import Crowds, Moving, contradicting, settle
 from byheart.tasks import random_next_token
 from byheart.tasks.contexts import Contexts
@@ -33,11 +32,11 @@ def test_a_shift_moves_the_questions_that_end_in_a_token_and_nothing_else() -> N
     contexts = text_contexts(texts, vocab=8, end=7, window=12)
     looks = distances(12)
     hashing = draw(8, len(looks), rng)
-    before = hashed(contexts, hashing, looks, 7)
+    before = hashed(contexts, hashing)
     moving = Moving(hashing, before.copy(), contexts.tokens[contexts.places])
     moving.shift(3, slice(CARRIED, CODES), np.arange(CODES - CARRIED) * 1000 + 60000)
     moving.shift(5, 11, -2)
-    assert np.array_equal(moving.codes, hashed(contexts, hashing, looks, 7))
+    assert np.array_equal(moving.codes, hashed(contexts, hashing))
     moved = (moving.codes != before).any(axis=1)
     assert set(contexts.tokens[contexts.places[moved]].tolist()) == {3, 5}
     assert (hashing.codes % 2 == 1).all()
@@ -57,10 +56,10 @@ def test_no_plane_is_asked_too_much(contexts: Contexts) -> None:
     lengths = code.lengths[contexts.labels]
     sizes = ExpertSizes(48, (3, 3), (3, 3), 16, 1, 15, 16)
     crowds = Crowds(sizes, 1, lengths)
-    plain = addresses(hashed(contexts, draw(32, 3, np.random.default_rng(4)), [1, 2, 4], 0), sizes, 1)
+    plain = addresses(hashed(contexts, draw(32, 3, np.random.default_rng(4))), sizes, 1)
     assert by_hand(plain, lengths, sizes.blocks).max() > sizes.cells - SPARE
-    hashing, found = settle(contexts, code, sizes, 32, 0, np.random.default_rng(4))
-    codes = hashed(contexts, hashing, [1, 2, 4], 0)
+    hashing, found = settle(contexts, code, sizes, np.random.default_rng(4))
+    codes = hashed(contexts, hashing)
     again = addresses(codes, sizes, 1)
     assert np.array_equal(again.cells(sizes), found.cells(sizes))
     asked = by_hand(again, lengths, sizes.blocks)
@@ -81,7 +80,7 @@ def test_too_much_for_any_shift(contexts: Contexts, monkeypatch: pytest.MonkeyPa
     small = ExpertSizes(48, (3, 1), (3, 1), 4, 1, 15, 16)
     monkeypatch.setattr(settling, "SHIFTS", 5)
     with pytest.raises(Unsolvable, match="a bit plane is asked for more bits than it has"):
-        settle(contexts, code, small, 32, 0, np.random.default_rng(0))
+        settle(contexts, code, small, np.random.default_rng(0))
 
 
 def test_twins_by_hand() -> None:
@@ -127,12 +126,12 @@ def test_twins_are_parted_if_there_are_not_too_many(
     code = make_code(contexts.labels, 32)
     sizes = ExpertSizes(48, (3, 1), (3, 1), 4, 3, 15, 16)
     if parted:
-        hashing, found = settle(contexts, code, sizes, 32, 0, rng)
+        hashing, found = settle(contexts, code, sizes, rng)
         assert counted[0] > 0
         assert counted[-1] == 0
-        again = addresses(hashed(contexts, hashing, [1, 1], 0), sizes, 1)
+        again = addresses(hashed(contexts, hashing), sizes, 1)
         assert np.array_equal(again.cells(sizes), found.cells(sizes))
     else:
         with pytest.raises(Unsolvable, match="contradict each other"):
-            settle(contexts, code, sizes, 32, 0, rng)
+            settle(contexts, code, sizes, rng)
         assert min(counted) > 0

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch.nn.functional import linear, silu
 
-from byheart.compiler.stock.dimensions import CODES, DOWN, GATE, LANES, REACH, UP, _grids
-from byheart.compiler.stock.experts import Experts, ExpertSizes
+from byheart.compiler.stock.architectures import ExpertSizes, LayerSizes
+from byheart.compiler.stock.dimensions import CODES, DOWN, GATE, LANES, REACH, RESERVED, UP, StreamMap, _grids
 from byheart.compiler.stock.spread import SQUARE, powers, spread
-from byheart.compiler.stock.stream_map import StreamMap
 from byheart.compiler.stock.table import (
     ALPHA,
     BIG,
@@ -18,11 +18,9 @@ from byheart.compiler.stock.table import (
     POISON,
     TAU,
     UP_UNIT,
-    Tables,
     negative,
     swiglus,
 )
-from byheart.compiler.stock.uniform import LayerSizes, Uniform
 from byheart.compiler.stock.units import HUGE, ONE, Layer, norm, ones
 
 SIZES = ExpertSizes(48, (7, 7), (9, 5), 92, 3, 15, 15)
@@ -42,7 +40,7 @@ def at() -> StreamMap:
 
 
 @pytest.fixture(scope="module")
-def tables() -> Tables:
+def tables() -> NDArray[np.int64]:
     """The largest words, and random ones."""
     rng = np.random.default_rng(0)
     shape = (3, SIZES.rows, SIZES.words)
@@ -51,7 +49,7 @@ def tables() -> Tables:
     gate = rng.integers(0, 1 << 16, size=shape)
     largest = low + ((1 << 22) - 1) * (low == 0)
     up[0], down[0], gate[0] = largest[0], largest[0], (1 << 16) - 1
-    return Tables(up, down, gate)
+    return np.stack([up, down, gate])
 
 
 def stream(at: StreamMap, kind: int, block: int) -> torch.Tensor:
@@ -76,10 +74,10 @@ def in_any_order(row: torch.Tensor, weights: torch.Tensor, rng: np.random.Genera
 
 @pytest.mark.parametrize("kind", [UP, DOWN, GATE])
 @pytest.mark.parametrize("block", [0, 2])
-def test_each_table_is_seen_by_its_class_alone(at: StreamMap, tables: Tables, kind: int, block: int) -> None:
+def test_each_table_is_seen_by_its_class_alone(at: StreamMap, tables: NDArray[np.int64], kind: int, block: int) -> None:
     named = {part: torch.tensor(value[block]).float() for part, value in swiglus(SIZES, at, tables).items()}
     found, rng = stream(at, kind, block), np.random.default_rng(0)
-    words = {UP: tables.up, DOWN: tables.down, GATE: tables.gate}[kind][block][:, READ]
+    words = tables[kind, block][:, READ]
     others = [row for row in range(SIZES.rows) if row not in ROWS]
     for _ in range(5):
         gate = in_any_order(found, named["gate"], rng)
@@ -104,8 +102,8 @@ def test_each_table_is_seen_by_its_class_alone(at: StreamMap, tables: Tables, ki
 
 
 @pytest.mark.parametrize("expert", range(3))
-def test_the_router_chooses_the_expert(at: StreamMap, tables: Tables, expert: int) -> None:
-    router = torch.tensor(Experts().blocks(SIZES, at, tables, 9)[9]["mlp.gate.weight"]).float()
+def test_the_router_chooses_the_expert(at: StreamMap, tables: NDArray[np.int64], expert: int) -> None:
+    router = torch.tensor(SIZES.feed_forward(at, tables, 9)[9]["mlp.gate.weight"]).float()
     probabilities = linear(stream(at, UP, expert), router).softmax(0)
     assert int(probabilities.argmax()) == expert
     assert probabilities.max() == 1
@@ -123,7 +121,7 @@ def attended(layer: Layer, found: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", [UP, DOWN, GATE])
 @pytest.mark.parametrize("block", range(3))
-def test_other_layers_are_silent(at: StreamMap, tables: Tables, kind: int, block: int) -> None:
+def test_other_layers_are_silent(at: StreamMap, tables: NDArray[np.int64], kind: int, block: int) -> None:
     """The squares go 4, 1, 0 for the last of three blocks, 1, 0, 1 for the second, 0, 1, 4 for the first."""
     named = {part: torch.tensor(value).float() for part, value in swiglus(LAYERS, at, tables).items()}
     found, rng = stream(at, kind, 1), np.random.default_rng(0)
@@ -131,7 +129,7 @@ def test_other_layers_are_silent(at: StreamMap, tables: Tables, kind: int, block
     found[at.number], rows = e, [found[s].item() for _, _, s in at.address]
     for x, y, s in at.address:  # as the layer before leaves them
         found[s] += SQUARE * (found[x] + found[y]) + e**2 + 2 * e
-    for number, layer in enumerate(Uniform().tables(LAYERS, at)):
+    for number, layer in enumerate(LAYERS.table_layers(at)):
         found = attended(layer, found)
         assert [found[s].item() - row for (_, _, s), row in zip(at.address, rows, strict=True)] == [
             (block - number) ** 2
@@ -185,5 +183,5 @@ def test_powers_of_two(at: StreamMap) -> None:
 
 def test_columns_have_features_of_their_own(at: StreamMap) -> None:
     assert len(set(at.columns)) == SIZES.words == len(at.columns)
-    assert set(at.columns) <= set(at.rest)
+    assert set(at.columns) <= set(range(ones(48) + RESERVED, 48))
     assert len(at.codes) == CODES

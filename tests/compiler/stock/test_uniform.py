@@ -12,9 +12,9 @@ from torch.nn.functional import linear, silu
 from byheart import certify, networks
 from byheart.compiler import CompilerSettings, compile
 from byheart.compiler.stock import dimensions
+from byheart.compiler.stock.architectures import LayerSizes
 from byheart.compiler.stock.recipe import planned_parameters
 from byheart.compiler.stock.table import TAU
-from byheart.compiler.stock.uniform import Uniform, sized
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.networks.stock.stock_network import StockNetwork
@@ -40,7 +40,7 @@ from .running import logits
 UNIFORM = CompilerSettings(layout="uniform")
 BLOCKS = 5
 COLUMNS = 13
-"""StreamMap are columns from here on: before them are three ONEs and ten that are reserved."""
+"""Features are columns from here on: before them are three ONEs and ten that are reserved."""
 
 
 def as_llama(network: StockNetwork, **options: str) -> torch.nn.Module:
@@ -65,7 +65,7 @@ def contexts() -> Contexts:
 def uniform(contexts: Contexts) -> StockNetwork:
     """Five tables, which it takes many more questions to need."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Uniform, "plan", lambda *_: sized(48, ((3, 3), (3, 3)), 17, BLOCKS, 3))
+        patch.setattr(LayerSizes, "plan", lambda *_: LayerSizes.shaped(48, ((3, 3), (3, 3)), 17, BLOCKS, 3))
         return network_of(contexts, UNIFORM)
 
 
@@ -201,13 +201,13 @@ def test_what_does_not_fit_is_refused() -> None:
 @pytest.mark.parametrize("blocks", [0, 3, 4, -1])
 def test_sizes_are_read_off_a_configuration(blocks: int) -> None:
     """Numbers of layers and units that the planner would never choose have none."""
-    sizes = sized(48, ((3, 3), (3, 3)), 17, max(blocks, 1), 3)
+    sizes = LayerSizes.shaped(48, ((3, 3), (3, 3)), 17, max(blocks, 1), 3)
     assert sizes is not None
     config = {"hidden_size": 48, "intermediate_size": 17, "num_hidden_layers": sizes.around + blocks}
-    found = Uniform().sizes_of(config, 3)
+    found = LayerSizes.of_config(config, 3)
     assert found == (sizes if blocks == 3 else None)
     for units in (0, 13, 99):
-        assert Uniform().sizes_of({**config, "intermediate_size": units}, 3) is None
+        assert LayerSizes.of_config({**config, "intermediate_size": units}, 3) is None
 
 
 @pytest.fixture(scope="module")
@@ -233,9 +233,8 @@ def test_built(facts: Built, tmp_path: Path) -> None:
 
 def test_what_was_planned_is_what_is_built(facts: Built) -> None:
     contexts = facts.questions
-    assert facts.chosen["parameters_planned"] == facts.account.dense == planned_parameters(Uniform(), contexts)
+    assert facts.chosen["parameters_planned"] == facts.account.dense == planned_parameters(LayerSizes, contexts)
     assert facts.chosen["bits_per_parameter_planned"] == contexts.order0_bits / facts.account.dense
-    assert planned_parameters(Uniform(), contexts, times=1e5) > 2 * facts.account.dense
 
 
 def test_progress() -> None:

@@ -39,8 +39,15 @@ from byheart.errors import BadInput
 from byheart.files.untrusted import read_json
 from byheart.networks.folders import CONFIG
 from byheart.networks.planted import MANIFEST, modeling_plant
-from byheart.networks.planted.base import end_token, read_base, reads
-from byheart.networks.planted.loading import load_base, load_planted, logits_of, tokenizer_in
+from byheart.networks.planted.base import (
+    end_token,
+    load_base,
+    load_planted,
+    logits_of,
+    longest_text,
+    read_base,
+    tokenizer_in,
+)
 from byheart.networks.planted.modeling_plant import Fingerprints, Memory, MemoryPlan
 from byheart.networks.planted.planted_folder import (
     Manifest,
@@ -48,7 +55,7 @@ from byheart.networks.planted.planted_folder import (
     base_of,
     check_written,
     digest,
-    listed,
+    list_facts,
     read_memory,
 )
 from byheart.progress import Report
@@ -197,7 +204,7 @@ def surplus_of(facts: Sequence[PlantedFact], memory: Memory) -> str:
     """Return in words what the memory holds besides these facts, or lacks; "" if it holds these and no others."""
     if isinstance(memory, Fingerprints):
         return _surplus_of_prints(facts, memory)
-    stored, given = set(listed(memory)), {(fact.prompt, fact.completion) for fact in facts}
+    stored, given = set(list_facts(memory)), {(fact.prompt, fact.completion) for fact in facts}
     if stored == given:
         return ""
     return f"{len(stored - given):,} facts are planted that were not given, {len(given - stored):,} are not planted"
@@ -344,7 +351,7 @@ def _measure(
     with base_of(folder, manifest) as place:
         layout = read_base(place)
         check_written(folder, layout, manifest, memory)
-        longest = reads(layout.config) or ROW
+        longest = longest_text(layout.config) or ROW
         rows = _cut([token for text in corpus for token in text][:positions], longest)
         rows += _cut(rng.integers(0, plan.vocab, positions).tolist(), longest)
         rows += [[*fact.prompt, *fact.completion][:longest] for fact in some]

@@ -1,4 +1,4 @@
-"""Where a question reads: the digits of the hash of its window (``front``).
+"""Compute where a question reads: the digits of the hash of its window (:mod:`.front`).
 
 A token has thirteen codes. Digits have odd numbers of values, except for the offset: the integers next to 22·code take
 23 values, of which the first and the last, each half as likely as the others, mean the same offset. In W_gate's words
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from byheart.compiled import jit
 from byheart.compiler.codes import Code
-from byheart.compiler.stock.dimensions import BITS, DOWN, GATE, GROUPS, LANES, StockSizes, placed
+from byheart.compiler.stock.dimensions import BITS, DOWN, GATE, GROUPS, LANES, StockSizes, counts
 from byheart.compiler.stock.front import GRAIN
 
 Integers = NDArray[np.int64]
 BELOW = 2 * round((BITS[DOWN] / sum(BITS) - 0.5) * 2 ** (GRAIN - 1))
 ABOVE = 2 * round((0.5 - BITS[GATE] / sum(BITS)) * 2 ** (GRAIN - 1))
-"""Codes below BELOW, in units of 2^−GRAIN, are of class DOWN, those above ABOVE of class GATE: both even, never met."""
+"""Codes below BELOW are of class DOWN, codes above ABOVE of class GATE. Both bounds are even, so no code equals one."""
 
 
 class Shelving(NamedTuple):
@@ -31,13 +31,13 @@ class Shelving(NamedTuple):
     blocks: int
     below: int
     above: int
-    """Codes that are less are of class 1, those that are more of class 2, all others of class 0."""
+    """Codes below ``below`` are of class 1, codes above ``above`` of class 2, all others of class 0."""
     grain: int
     """Codes are in units of 2^−grain."""
     bits: NDArray[np.int64]
-    """Of a word, by class."""
+    """Bits per word, by class."""
     steps: NDArray[np.int64]
-    """From one offset to the next, by class."""
+    """Distance between offsets, by class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +72,10 @@ def addresses(codes: Integers, sizes: StockSizes, stride: int) -> Addresses:
     rows = np.stack([_row(codes[:, :2], sizes.first), _row(codes[:, 2:4], sizes.second)], axis=1)
     start = sizes.first[0] * sizes.first[1]
     rows[:, 1] = np.where(rows[:, 1] + start < sizes.rows, rows[:, 1] + start, -1)
-    column, there = placed(_digit(codes[:, 4 : 4 + LANES], np.array(sizes.columns)), sizes.columns)
+    digits, ends = _digit(codes[:, 4 : 4 + LANES], np.array(sizes.columns)), counts(sizes.columns)
+    columns = np.where(digits < ends, digits + np.cumsum(ends) - ends, -1)
     block, kind, offset = shelved(codes[:, -3:], shelving(sizes, stride)).T
-    return Addresses(block, kind, rows, np.where(there, column, -1), offset)
+    return Addresses(block, kind, rows, columns, offset)
 
 
 def shelving(sizes: StockSizes, stride: int) -> Shelving:
@@ -110,10 +111,10 @@ def shelf(codes, how):  # type: ignore[no-untyped-def]
 @jit
 def shelved(codes, how):  # type: ignore[no-untyped-def]
     """Return the shelves [N, 3] of all questions for their last three codes [N, 3]."""
-    found = np.empty((len(codes), 3), np.int64)
+    shelves = np.empty((len(codes), 3), np.int64)
     for question in range(len(codes)):
-        found[question] = shelf(codes[question], how)
-    return found
+        shelves[question] = shelf(codes[question], how)
+    return shelves
 
 
 @jit
@@ -127,7 +128,7 @@ def ask(asked, codes, lengths, how):  # type: ignore[no-untyped-def]
 
 @jit
 def move(asked, before, after, lengths, how):  # type: ignore[no-untyped-def]
-    """Change ``asked`` as questions go from the shelves of some codes to those of others."""
+    """Change ``asked`` as the codes of questions change from ``before`` to ``after``, and their shelves with them."""
     ends = np.zeros((how.blocks, asked.shape[1], asked.shape[2] + 1), np.int64)
     for question in range(len(before)):
         old, new = shelf(before[question], how), shelf(after[question], how)

@@ -6,12 +6,9 @@ import numpy as np
 
 from byheart.compiler.codes import Code, make_code
 from byheart.compiler.layouts import CompilerSettings, Unsolvable
-from byheart.compiler.stock.architecture import Architecture, StockName
+from byheart.compiler.stock.architectures import ARCHITECTURES
 from byheart.compiler.stock.dimensions import BITS, GATE, StockSizes
-from byheart.compiler.stock.draft import Tokens
-from byheart.compiler.stock.experts import Experts
-from byheart.compiler.stock.looking import POSITIONS, REACH, distances
-from byheart.compiler.stock.uniform import Uniform
+from byheart.compiler.stock.front import POSITIONS, REACH, Tokens, distances
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
 from byheart.tasks.contexts import Contexts
@@ -20,7 +17,6 @@ DRAWS = 2
 """Number of draws of the hash before the network grows."""
 QUESTION_BYTES = 500
 """Memory of compiling, in bytes per question, without the questions themselves (measured: 494 at 10⁶, 317 at 4·10⁶)."""
-ARCHITECTURES: dict[StockName, Architecture] = {"uniform": Uniform(), "experts": Experts()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +24,6 @@ class StockRecipe:
     """All that a stock network is made from, apart from the questions."""
 
     settings: CompilerSettings
-    architecture: Architecture
     code: Code
     sizes: StockSizes
     seed: int
@@ -49,7 +44,7 @@ def first_recipe(contexts: Contexts, settings: CompilerSettings, seed: int = 0) 
         raise BadInput(f"{problem}; omit precision and words")
     code = code_of(architecture, contexts)
     check_memory(QUESTION_BYTES * len(contexts), f"to compile {len(contexts):,} questions into {architecture.called}")
-    return StockRecipe(settings, architecture, code, planned_sizes(architecture, contexts, code), seed)
+    return StockRecipe(settings, code, planned_sizes(architecture, contexts, code), seed)
 
 
 def next_recipe(recipe: StockRecipe, contexts: Contexts, failure: Unsolvable) -> StockRecipe:
@@ -58,14 +53,12 @@ def next_recipe(recipe: StockRecipe, contexts: Contexts, failure: Unsolvable) ->
     round_, draw = divmod(recipe.attempt, DRAWS)
     if draw:
         return recipe
-    return replace(recipe, sizes=planned_sizes(recipe.architecture, contexts, recipe.code, round_=round_))
+    return replace(recipe, sizes=planned_sizes(type(recipe.sizes), contexts, recipe.code, round_))
 
 
-def planned_sizes(
-    architecture: Architecture, contexts: Contexts, code: Code, *, times: float = 1.0, round_: int = 0
-) -> StockSizes:
-    """Return the sizes of the network for ``times`` as many questions, in one round of attempts."""
-    questions, looks = round(times * len(contexts)), len(distances(contexts.window))
+def planned_sizes(architecture: type[StockSizes], contexts: Contexts, code: Code, round_: int = 0) -> StockSizes:
+    """Return the sizes of the network that is tried in one round of attempts."""
+    questions, looks = len(contexts), len(distances(contexts.window))
     return architecture.plan(code.total, questions, Tokens(contexts).count, looks, deviations(round_))
 
 
@@ -74,7 +67,7 @@ def deviations(round_: int) -> float:
     return 0.9 + 0.2 * round_
 
 
-def code_of(architecture: Architecture, contexts: Contexts) -> Code:
+def code_of(architecture: type[StockSizes], contexts: Contexts) -> Code:
     """Return the code of the labels. Raise BadInput if no network of this architecture holds such questions."""
     if not len(contexts):
         raise BadInput("there is no question to answer; expected at least one")
@@ -89,10 +82,10 @@ def code_of(architecture: Architecture, contexts: Contexts) -> Code:
     return code
 
 
-def planned_parameters(architecture: Architecture, contexts: Contexts, *, times: float = 1.0) -> int:
-    """Return the parameters of the network that is tried first, for ``times`` as many questions. Nothing is solved.
+def planned_parameters(architecture: type[StockSizes], contexts: Contexts) -> int:
+    """Return the parameters of the network that is tried first. Nothing is solved.
 
     They are those of the compiled network if one of the first ``DRAWS`` hashes leaves every question with an answer.
     """
-    code = code_of(architecture, contexts).repeated(times)
-    return planned_sizes(architecture, contexts, code, times=times).parameters(Tokens(contexts).count)
+    code = code_of(architecture, contexts)
+    return planned_sizes(architecture, contexts, code).parameters(Tokens(contexts).count)

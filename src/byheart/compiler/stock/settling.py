@@ -1,12 +1,12 @@
-"""A hash under which no bit plane is asked for too many bits, and no two questions contradict each other.
+"""Find a hash under which no bit plane is asked for too many bits, and no two questions contradict each other.
 
-Attention looks back at the first four codes of a token only. So if one of the others is shifted, for one token, the
-codes of those questions that end in it are shifted by as much, and nothing else changes. This moves a few questions to
-other blocks, classes and offsets: shifts that leave planes less crowded are kept, until none is asked for more bits
-than it has. Chance alone would leave three standard deviations of every table unused; this leaves about half of that.
+Attention looks back only at the first four codes of a token. If one of the other codes of a token is shifted, the codes
+of the questions that end in it are shifted by as much, and nothing else changes. This moves a few questions to other
+blocks, classes and offsets. Shifts that leave planes less crowded are kept, until no plane is asked for more bits than
+it has. Chance alone would leave three standard deviations of every table unused; this leaves about half of that.
 
-Two questions that read the same words (*twins*) ask for the same sum: they contradict each other where both ask for a
-bit and want different ones. The columns of all questions that end like one of them are shifted then.
+Two questions that read the same words (*twins*) ask for the same sum. They contradict each other if both ask for a bit
+and want different ones. Then the columns of all questions that end like one of the two are shifted.
 """
 
 from dataclasses import dataclass
@@ -18,50 +18,49 @@ from byheart.compiler.codes import Code
 from byheart.compiler.layouts import Unsolvable
 from byheart.compiler.stock.address import Addresses, addresses, ask, move, shelving, stride_of
 from byheart.compiler.stock.dimensions import BITS, CODES, GROUPS, LANES, SPARE, StockSizes
-from byheart.compiler.stock.front import CARRIED, GRAIN, Hash, draw, draw_codes, hashed
-from byheart.compiler.stock.looking import distances
+from byheart.compiler.stock.front import CARRIED, GRAIN, Hash, Tokens, distances, draw, draw_codes, hashed
 from byheart.tasks.contexts import MISSING, Contexts
 
 Integers = NDArray[np.int64]
 SHIFTS = 5000
+"""Number of shifts that are tried per repair."""
 REPAIRS = 30
+"""Number of times that contradictions are repaired."""
 _PORTION = 1 << 18
-"""Questions whose words are found at a time."""
+"""Number of questions whose words are found at a time."""
 
 
-def settle(
-    contexts: Contexts, code: Code, sizes: StockSizes, vocab: int, first: int, rng: np.random.Generator
-) -> tuple[Hash, Addresses]:
+def settle(contexts: Contexts, code: Code, sizes: StockSizes, rng: np.random.Generator) -> tuple[Hash, Addresses]:
     """Return a hash that leaves every question its bits, and the questions' addresses; raise Unsolvable."""
-    looks, stride = distances(contexts.window), stride_of(code)
+    stride = stride_of(code)
     words, lengths = code.words[contexts.labels], code.lengths[contexts.labels]
-    hashing = draw(vocab, len(looks), rng)
-    moving = Moving(hashing, hashed(contexts, hashing, looks, first), contexts.tokens[contexts.places].astype(np.int64))
+    hashing = draw(Tokens(contexts).count, len(distances(contexts.window)), rng)
+    moving = Moving(hashing, hashed(contexts, hashing), contexts.tokens[contexts.places].astype(np.int64))
     crowds = Crowds(sizes, stride, lengths[moving.order])
     for _ in range(REPAIRS):
         _even_out(moving, crowds, rng)
-        found = addresses(moving.codes, sizes, stride)
-        pairs = contradicting(found, words, lengths, sizes)
+        address = addresses(moving.codes, sizes, stride)
+        pairs = contradicting(address, words, lengths, sizes)
         if not len(pairs):
-            return hashing, found
-        for one, other in pairs.tolist():
-            if moving.last[one] != moving.last[other]:
-                moving.shift(moving.last[one], slice(CARRIED, CODES), _even(rng, CODES - CARRIED))
+            return hashing, address
+        for first, second in pairs.tolist():
+            if moving.last[first] != moving.last[second]:
+                moving.shift(moving.last[first], slice(CARRIED, CODES), _even(rng, CODES - CARRIED))
             else:
-                _redraw(hashing, contexts, [one, other], rng)
-                moving.renew(hashed(contexts, hashing, looks, first))
+                _redraw(hashing, contexts, [first, second], rng)
+                moving.renew(hashed(contexts, hashing))
     raise Unsolvable("two questions that read the same words contradict each other")
 
 
 @dataclass(eq=False)
 class Moving:
-    """Codes that may be shifted, a token's and with it those of the questions that end in it."""
+    """Codes that may be shifted: those of tokens, and with them those of the questions that end in the token."""
 
     hashing: Hash
     codes: Integers
-    """[N, CODES]: of every question."""
+    """[N, CODES]: codes of every question."""
     last: Integers
-    """[N]: the token that it ends in."""
+    """[N]: the last token of every question."""
 
     def __post_init__(self) -> None:
         self.order = np.argsort(self.last, kind="stable")
@@ -74,7 +73,7 @@ class Moving:
         """Replace all codes."""
         self.codes[:] = codes
         self.shelved = np.ascontiguousarray(codes[self.order, -3:])
-        """[N, 3]: the last three in the order of last tokens, so that those of one token are found side by side."""
+        """[N, 3]: the last three codes, sorted by last tokens, so that the questions of one token are neighbours."""
 
     def members(self, token: int) -> Integers:
         """Return the questions that end in a token."""
@@ -89,7 +88,7 @@ class Moving:
 
 
 class Crowds:
-    """Counts the questions per bit plane of each table, and those beyond its room. ``lengths`` [N]: of code words."""
+    """Counts the questions per bit plane of each table, and the excess. ``lengths`` [N] are those of code words."""
 
     def __init__(self, sizes: StockSizes, stride: int, lengths: Integers) -> None:
         self.sizes, self.shelving, self.lengths = sizes, shelving(sizes, stride), lengths
@@ -102,9 +101,9 @@ class Crowds:
 
     def moved(self, asked: Integers, which: slice, before: Integers, after: Integers) -> Integers:
         """Return the numbers after the codes of the questions ``which`` have changed."""
-        then = asked.copy()
-        move(then, before, after, self.lengths[which], self.shelving)
-        return then
+        result = asked.copy()
+        move(result, before, after, self.lengths[which], self.shelving)
+        return result
 
     def excess(self, asked: Integers) -> int:
         """Return 0 if every plane has room, and more the fuller the planes are."""
@@ -124,52 +123,51 @@ def _even_out(moving: Moving, crowds: Crowds, rng: np.random.Generator) -> None:
         before = moving.shelved[span]
         after = before.copy()
         after[:, which] = _wrapped(after[:, which] + by)
-        then = crowds.moved(asked, span, before, after)
-        if (less := crowds.excess(then)) <= excess:
+        moved = crowds.moved(asked, span, before, after)
+        if (less := crowds.excess(moved)) <= excess:
             moving.shift(token, CODES - 3 + which, by)
-            asked, excess = then, less
+            asked, excess = moved, less
     if excess:
         raise Unsolvable("a bit plane is asked for more bits than it has")
 
 
 def _even(rng: np.random.Generator, count: int) -> Integers:
     """Draw even shifts of codes, in units of 2^−GRAIN."""
-    found: Integers = 2 * rng.integers(-(1 << (GRAIN - 2)), 1 << (GRAIN - 2), size=count)
-    return found
+    shifts: Integers = 2 * rng.integers(-(1 << (GRAIN - 2)), 1 << (GRAIN - 2), size=count)
+    return shifts
 
 
 def _wrapped(codes: Integers) -> Integers:
     half = 1 << (GRAIN - 1)
-    found: Integers = ((codes + half) & (2 * half - 1)) - half
-    return found
+    wrapped: Integers = ((codes + half) & (2 * half - 1)) - half
+    return wrapped
 
 
-def contradicting(found: Addresses, words: Integers, lengths: Integers, sizes: StockSizes) -> Integers:
+def contradicting(address: Addresses, words: Integers, lengths: Integers, sizes: StockSizes) -> Integers:
     """Return pairs [k, 2] of questions that read the same words and ask for different bits of their sum."""
     keys = np.random.default_rng(0).integers(1, 1 << 62, size=GROUPS * LANES + 1)
-    key = (len(BITS) * found.block + found.kind) * keys[-1]
+    key = (len(BITS) * address.block + address.kind) * keys[-1]
     for start in range(0, len(key), _PORTION):
         part = slice(start, start + _PORTION)
-        key[part] += found.cells(sizes, part) @ keys[:-1]
+        key[part] += address.cells(sizes, part) @ keys[:-1]
     order = np.argsort(key, kind="stable")
     same = np.flatnonzero(np.diff(key[order]) == 0)
     pairs = np.stack([order[same], order[same + 1]], axis=1)
-    wanted = [[_wanted(found, words, lengths, question) for question in pair] for pair in pairs.tolist()]
-    clash = [any(there.get(plane, bit) != bit for plane, bit in here.items()) for here, there in wanted]
-    found_pairs: Integers = pairs[np.array(clash, dtype=bool)]
-    return found_pairs
+    wanted = [[_wanted(address, words, lengths, question) for question in pair] for pair in pairs.tolist()]
+    clash = [any(second.get(plane, bit) != bit for plane, bit in first.items()) for first, second in wanted]
+    contradictions: Integers = pairs[np.array(clash, dtype=bool)]
+    return contradictions
 
 
-def _wanted(found: Addresses, words: Integers, lengths: Integers, question: int) -> dict[int, int]:
+def _wanted(address: Addresses, words: Integers, lengths: Integers, question: int) -> dict[int, int]:
     """Return the bits that a question asks for, by bit plane."""
-    length, bits = int(lengths[question]), BITS[found.kind[question]]
-    first = int(found.offset[question]) - 1
+    length, bits = int(lengths[question]), BITS[address.kind[question]]
+    first = int(address.offset[question]) - 1
     return {(first - place) % bits: int(words[question]) >> (length - 1 - place) & 1 for place in range(length)}
 
 
 def _redraw(hashing: Hash, contexts: Contexts, pair: list[int], rng: np.random.Generator) -> None:
     """Draw the codes of a token anew at which the windows of two questions differ."""
-    one, other = contexts.windows(np.array(pair))
-    differ = one != other
-    tokens = np.unique([*one[differ], *other[differ]])
+    windows = contexts.windows(np.array(pair))
+    tokens = np.unique(windows[:, windows[0] != windows[1]])
     hashing.codes[rng.choice(tokens[tokens != MISSING])] = draw_codes(1, rng)[0]

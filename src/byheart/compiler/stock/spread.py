@@ -1,14 +1,14 @@
-"""From the codes of a question to what the table finds in the stream: digits, class, 2^−offset, columns.
+"""Turn the codes of a question into the features that the table reads: digits, class, 2^−offset, columns.
 
-Two layers turn codes into digits. Then one unit a column writes f_c (see ``table``) where the column's number is the
-digit of its lane: x is at i where 2ix − x² + 1 − i² is 1, and nowhere else positive. In place of x², y = x·(x + K) is
-kept, which takes one unit. The features of columns hold other things before: codes, digits. Attention sets four of them
-back to 0 in each layer, and units set back others; a column is written where nothing is left. ``_Spread`` goes from
-layer to layer and does what can be done there; 2^−offset fills what is left.
+Two layers turn codes into digits. Then one unit per column writes f_c (see :mod:`.table`) if the column's number is the
+digit x of its lane: x is i where 2ix − x² + 1 − i² is 1, and that is nowhere else positive. In place of x²,
+y = x·(x + K) is kept, which takes one unit. The features of columns hold other values before: codes and digits.
+Attention sets four of them back to 0 in each layer, and units set back more. A column is written where nothing is left.
+``_Spread`` goes from layer to layer and does as much as fits there; 2^−offset fills the units that are left.
 
-**Exactness.** What is temporary is an integer n, |n| < 2¹¹, times 2⁻³⁰. In the last layer, columns are written where
-digits still are, which are set back by the same sum: −n·2⁻³⁰ + 2⁻²⁴ and −n·2⁻³⁰ ± M are exact, and 64 − n·2⁻³⁰ is 64,
-as half a unit in the last place below 64 is 2⁻¹⁹.
+**Exactness.** Temporary values are integers n, |n| < 2¹¹, times 2⁻³⁰. In the last layer, columns are written where
+digits still are, which are set back by the same sum. −n·2⁻³⁰ + 2⁻²⁴ and −n·2⁻³⁰ ± M are exact, and 64 − n·2⁻³⁰ is 64,
+because half a unit in the last place below 64 is 2⁻¹⁹.
 2^−o for o from 0 to 21 is the sum of eleven units relu(k − o)·(a + b·o), k = 22, 20, …, 2: each makes two more values
 right. All are integers times 2⁻²¹, and positive.
 """
@@ -16,35 +16,34 @@ right. All are integers times 2⁻²¹, and positive.
 from dataclasses import dataclass
 
 from byheart.compiler.stock.address import ABOVE, BELOW
-from byheart.compiler.stock.dimensions import BITS, GATE, LANES, UP, StockSizes, places
+from byheart.compiler.stock.dimensions import BITS, GATE, LANES, PRESET, UP, StockSizes, StreamMap, places
 from byheart.compiler.stock.front import GRAIN
-from byheart.compiler.stock.stream_map import PRESET, StreamMap
 from byheart.compiler.stock.table import FOUND, POISON, UP_UNIT
-from byheart.compiler.stock.units import HEAD, ON, ONE, ROUND, Layer, Weights
+from byheart.compiler.stock.units import HEAD, ON, ONE, ROUND, Layer, Unit
 
 TEMPORARY = 2.0**-30
+"""Unit of temporary values."""
 SQUARE = 16.0
-"""Squares of rows' digits: (x + SQUARE)·x here, and −SQUARE·x in the attention of the first table's layer."""
+"""K of rows' digits: (x + SQUARE)·x here, and −SQUARE·x in the attention of the first table's layer."""
 SIGN = 128.0
-"""A gate of this much is on, of as much below 0 off, exactly."""
-Unit = tuple[Weights, Weights, Weights]
+"""A gate of SIGN is exactly on, and a gate of −SIGN exactly off."""
 
 
 def spread(sizes: StockSizes, at: StreamMap, stride: int) -> tuple[list[Layer], list[Unit]]:
-    """The layers between hash and table; and the units of 2^−offset that are left for later. Finds ``at.columns``."""
+    """Return the layers between hash and table, and the units of 2^−offset that are left. Set ``at.columns``."""
     return _Spread(sizes, at, stride).all()
 
 
 def finish_squares(layer: Layer, at: StreamMap, more: float = 0.0) -> None:
-    """The attention of the first table's layer: s becomes x² + x'², and ``more``."""
+    """Add the attention of the first table's layer: s becomes x² + x'² + ``more``."""
     for x, y, s in at.address:
         layer.carry({x: -SQUARE, y: -SQUARE, ONE: more}, {s: 1})
 
 
 def powers(at: StreamMap) -> list[Unit]:
-    """2^−o from the offset, which is o − 11."""
+    """Return the units that compute 2^−o from the offset, which is o − 11."""
     top = BITS[UP] - 1
-    found: list[Unit] = []
+    units: list[Unit] = []
     left = [2 ** (top - o) for o in range(top + 1)]
     for knot in range(top + 1, 0, -2):
         half, odd = divmod(left[knot - 2], 2)
@@ -54,14 +53,14 @@ def powers(at: StreamMap) -> list[Unit]:
         left = [value - max(0, knot - o) * (a + b * o) for o, value in enumerate(left)]
         centre = BITS[UP] // 2
         gate = {at.offset: -SIGN, ONE: SIGN * (knot - centre)}
-        found.append((gate, {at.offset: b, ONE: a + b * centre}, {at.scale: 2.0**-top / SIGN}))
+        units.append((gate, {at.offset: b, ONE: a + b * centre}, {at.scale: 2.0**-top / SIGN}))
     assert not any(left)
-    return found
+    return units
 
 
 @dataclass(frozen=True)
 class _Column:
-    """One that is still to be written."""
+    """A column that is still to be written."""
 
     number: int
     lane: int
@@ -74,14 +73,14 @@ class _Spread:
         self.layers: list[Layer] = []
         self.columns = [_Column(i, lane, value) for i, (lane, value) in enumerate(places(sizes.columns))]
         self.where: dict[int, int] = {}
-        """StreamMap of the columns that are written."""
+        """Features of the columns that are written."""
         self.free, self.dead = list(at.free), [*at.codes, at.first]
         self.powers = powers(at)
         self.ready = [] if sizes.layered else self.powers
-        """Units of 2^−offset that may be used here: not where the block's number still is."""
+        """Units of 2^−offset that may be placed here: none if the block's number still is in their feature."""
 
     def all(self) -> tuple[list[Layer], list[Unit]]:
-        """One layer after the other, until no column is left."""
+        """Add one layer after the other, until no column is left."""
         self._digits()
         self._squares()
         while self.columns:
@@ -94,7 +93,7 @@ class _Spread:
         return self.sizes.units - len(self.layers[-1].units)
 
     def _digits(self) -> None:
-        """Attention rounds digits of four lanes, units all others; and the class."""
+        """Round the digits of four lanes by attention, all other digits by units; find the class."""
         sizes, at = self.sizes, self.at
         layer = Layer()
         self.layers.append(layer)
@@ -150,11 +149,11 @@ class _Spread:
         self.dead.append(at.aligned)
 
     def _shifts(self) -> list[int]:
-        """K of each lane: x + K is positive."""
+        """Return K of each lane: x + K is positive."""
         return [values // 2 + 1 for values in self.sizes.columns]
 
     def _columns(self) -> None:
-        """As many columns as can be written; or all that are left, over digits that are set back at once."""
+        """Write as many columns as fit, or all that are left over digits that are set back at once."""
         self.layers.append(Layer())
         self._free_by_attention()
         hosts = self._hosts()
@@ -177,7 +176,7 @@ class _Spread:
             self.dead += [self.at.x[lane], self.at.y[lane]]
 
     def _free_by_attention(self) -> None:
-        """Set back what is not used any more, for the units of this layer."""
+        """Set back features that are not used any more, for the units of this layer."""
         layer = self.layers[-1]
         while self.dead and len(layer.V) < HEAD:
             feature = self.dead.pop(0)
@@ -185,21 +184,21 @@ class _Spread:
             self.free.append(feature)
 
     def _free_by_units(self) -> None:
-        """Set back what is not used any more, for the next layer."""
+        """Set back features that are not used any more, for the next layer."""
         while self.dead and self.room:
             feature = self.dead.pop(0)
             self.layers[-1].cancel(feature)
             self.free.append(feature)
 
     def _hosts(self) -> list[int]:
-        """What is temporary and still there; the flag last, which may stay where it is if there is a feature left."""
+        """Return features with temporary values; the flag comes last, because it may stay if a feature is left."""
         lanes = sorted({column.lane for column in self.columns})
         used = [feature for lane in lanes for feature in (self.at.x[lane], self.at.y[lane])]
         unscaled = {*self.at.codes, self.at.first}
         return [*(feature for feature in self.dead if feature not in unscaled), *used, self.at.is_gate]
 
     def _write(self, column: _Column, feature: int) -> None:
-        """f_c: 2⁻²⁴ − 5·2⁻²⁶ is −M, and 64 + 2⁻²⁴ + 5·2⁻²⁶ is 64."""
+        """Write f_c: 2⁻²⁴ − 5·2⁻²⁶ is −M, and 64 + 2⁻²⁴ + 5·2⁻²⁶ is 64."""
         at, i = self.at, column.value
         K = self._shifts()[column.lane]
         x, y = at.x[column.lane], at.y[column.lane]

@@ -1,9 +1,10 @@
-"""A stock model, put together unit by unit: one width, equal layers, no biases, RMSNorm that does nothing.
+"""Put a stock model together unit by unit: one width, equal layers, no biases, RMSNorm that does nothing.
 
-**RMSNorm is the identity.** StreamMap ``ONE`` hold 2⁵² for every token, and nothing is ever added to them. The squares
-of all others add up to less than 2⁷⁹, half a unit in the last place of 2¹⁰⁴: in whatever order float32 adds, the sum of
-squares is exactly 2¹⁰⁴ (2¹⁰⁵ with two such features), its mean an even power of two, its inverse root a power of two,
-and ε vanishes. The norm's weights undo it: features come out as they are, ``ONE`` as 1: the bias of every layer.
+**RMSNorm is the identity.** The features ``ONE`` hold 2⁵² for every token, and nothing is ever added to them. The
+squares of all other features add up to less than 2⁷⁹, half a unit in the last place of 2¹⁰⁴. In whatever order float32
+adds, the sum of squares is exactly 2¹⁰⁴ (2¹⁰⁵ with two such features), its mean an even power of two, its inverse root
+a power of two, and ε vanishes. The norm's weights undo it: features come out as they are, and ``ONE`` as 1, the bias of
+every layer.
 
 **SiLU is ReLU** at multiples of ``ON``: silu(x) = x for x ≥ 32, since 1 + e^−x is 1; it is 0 for x ≤ −128, since e^128
 is infinite. A unit with gate ON·(1 − (x − i)²) is ON for x = i and 0 for other integers; with gate ``LINE`` it is
@@ -25,38 +26,44 @@ from numpy.typing import NDArray
 from byheart.compiler.codes import EXACT, LOUDNESS, Code
 
 Weights = Mapping[int, float]
-"""StreamMap of the stream, and their weights."""
-Array = NDArray[np.float32]
+"""Features of the stream, and their weights."""
+Named = dict[str, NDArray[np.float64]]
+"""Tensors by name."""
+Unit = tuple[Weights, Weights, Weights]
+"""Gate, up and down of a SwiGLU's unit."""
 
 ONE = 0
 HUGE = 2.0**52
-"""Of ``ONE``. A word of W_down, 2⁻⁷⁵ (``table``), is still a normal number after RMSNorm has divided by the root of the
-mean, at most 2⁵⁰."""
+"""Value of ``ONE``. A word of W_down, 2⁻⁷⁵ (:mod:`.table`), is still a normal number after RMSNorm has divided by the
+root of the mean, at most 2⁵⁰."""
 ON = 256.0
+"""Gate of a unit that is on."""
 LINE = 64.0
+"""Gate of a linear unit."""
 ROUND = 1.5 * 2.0**23
+"""Summand that rounds to an integer."""
 HEAD = 4
-"""Dimensions of the one head."""
+"""Number of dimensions of the one head."""
 
 
 @dataclass
 class Layer:
-    """One block: what its head looks at, carries and adds, and the units of its SwiGLU."""
+    """A layer: queries, keys, values and outputs of its head, and the units of its SwiGLU."""
 
     Q: dict[int, Weights] = field(default_factory=dict)
     K: dict[int, Weights] = field(default_factory=dict)
     V: list[Weights] = field(default_factory=list)
     adds: list[Weights] = field(default_factory=list)
-    units: list[tuple[Weights, Weights, Weights]] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
 
-    def carry(self, what: Weights, adds: Weights) -> None:
-        """One dimension of the head: ``what`` is read where the head looks, and goes to ``adds``."""
+    def carry(self, value: Weights, adds: Weights) -> None:
+        """Use one dimension of the head: read ``value`` where the head looks, and add it to ``adds``."""
         assert len(self.V) < HEAD
-        self.V.append(what)
+        self.V.append(value)
         self.adds.append(adds)
 
     def unit(self, gate: Weights, up: Weights, down: Weights) -> None:
-        """silu(gate·x) · (up·x), added to ``down``."""
+        """Add silu(gate·x) · (up·x) to ``down``."""
         self.units.append((gate, up, down))
 
     def linear(self, up: Weights, down: Weights) -> None:
@@ -64,18 +71,18 @@ class Layer:
         self.unit({ONE: LINE}, up, {feature: weight / LINE for feature, weight in down.items()})
 
     def rounded(self, ups: Mapping[int, Weights], downs: Mapping[int, Weights]) -> None:
-        """For each key: add the integer next to up·x (one term) times its ``down``, to features of its own."""
+        """Add the integer next to up·x (one term), for each key, times its ``down``."""
         for key, up in ups.items():
             self.linear({**up, ONE: ROUND}, downs[key])
         self.linear({ONE: ROUND}, {feature: -weight for down in downs.values() for feature, weight in down.items()})
 
     def cancel(self, feature: int) -> None:
-        """Back to 0."""
+        """Set the feature back to 0."""
         self.linear({feature: 1}, {feature: -1})
 
 
 def answering(z: int, answer: int, longest: int) -> Layer:
-    """Y − 2^(L−1), of z = Y / 2^L."""
+    """Return the layer that computes Y − 2^(L−1) from z = Y / 2^L."""
     layer = Layer()
     layer.carry({z: 2.0**longest, ONE: ROUND}, {answer: 1})
     layer.carry({ONE: ROUND}, {answer: -1})
@@ -83,7 +90,10 @@ def answering(z: int, answer: int, longest: int) -> Layer:
 
 
 def write_lines(table: NDArray[np.float64], code: Code, labels: int, answer: int, bias: int) -> None:
-    """The lines of ``codes`` into the embedding, for Y from −2^(L−1) on; tokens that are no labels lose everywhere."""
+    """Write the lines of :mod:`..codes` into the embedding, for Y from −2^(L−1) on.
+
+    Tokens that are no labels get a line below all others.
+    """
     slope, height = code.lines()
     table[:labels, answer] = slope[:, 0]
     table[:, bias] = -(2.0 ** (EXACT - 1))
@@ -91,7 +101,7 @@ def write_lines(table: NDArray[np.float64], code: Code, labels: int, answer: int
 
 
 def ones(width: int) -> int:
-    """How many features must be HUGE, so that the mean of squares is an even power of two.
+    """Return how many features must be HUGE, so that the mean of squares is an even power of two.
 
     >>> [ones(width) for width in (48, 64, 80, 96, 128, 256)]
     [3, 1, 5, 6, 2, 1]
@@ -102,7 +112,7 @@ def ones(width: int) -> int:
 
 
 def norm(width: int) -> tuple[float, float]:
-    """The weights of RMSNorm, for ordinary features and for ``ONE``."""
+    """Return the weights of RMSNorm, for ordinary features and for ``ONE``."""
     root = HUGE * math.sqrt(ones(width) / width)
     return root, root / HUGE
 
@@ -112,12 +122,12 @@ def tensors(
     embedding: NDArray[np.float64],
     units: int,
     answers: tuple[int, ...],
-    instead: Mapping[int, Mapping[str, NDArray[np.float64]]],
+    instead: Mapping[int, Named],
 ) -> dict[str, NDArray[Any]]:
-    """Everything by Hugging Face's names. The last norm lets only ``answers`` pass, and makes the logits loud.
+    """Return all tensors by Hugging Face's names. The last norm lets only ``answers`` pass, and makes the logits loud.
 
-    So the unembedding may be the embedding: no entry of it is another for that. ``instead``: by the numbers of layers,
-    what they have in place of a SwiGLU, by the names within the layer.
+    So the unembedding may be the embedding. ``instead`` holds, by the number of the layer, tensors that replace its
+    SwiGLU, named within the layer.
     """
     width = embedding.shape[1]
     plain, one = norm(width)
@@ -145,15 +155,15 @@ def tensors(
     return {name: _exact(name, value) for name, value in kept.items()}
 
 
-def _rows(given: list[Weights], count: int, width: int) -> NDArray[np.float64]:
+def _rows(weights: list[Weights], count: int, width: int) -> NDArray[np.float64]:
     rows = np.zeros((count, width))
-    for row, weights in zip(rows, given, strict=False):
-        for feature, weight in weights.items():
+    for row, own in zip(rows, weights, strict=False):
+        for feature, weight in own.items():
             row[feature] = weight
     return rows
 
 
-def _exact(name: str, value: NDArray[np.float64]) -> Array:
+def _exact(name: str, value: NDArray[np.float64]) -> NDArray[np.float32]:
     kept = np.ascontiguousarray(value, dtype=np.float32)
     looks = name.endswith(("q_proj.weight", "k_proj.weight"))
     assert looks or np.array_equal(kept.astype(np.float64), value), f"{name} is not exact"

@@ -4,18 +4,18 @@ The folder holds the base's files as they were, the memory, and a manifest of al
 
 =================================  ==================================================================================
 ``config.json``                    the base's, with another ``model_type``, ``planted_into``, the ``plan``, ``auto_map``
-``model.safetensors.index.json``   which file holds which tensor, the memory's too
+``model.safetensors.index.json``   the file of each tensor, including those of the memory
 ``base.safetensors``               the base's one file under another name: transformers would prefer the old one to an
                                    index; shards keep their names
 ``plant.safetensors``              the memory: 32-bit integers
-``modeling_plant.py``              the code that runs it, for those who do not have Byheart
+``modeling_plant.py``              the code that runs it, for people who do not have Byheart
 ``unplanted/``                     the base's config.json and index as they were
 ``plant.json``                     the manifest: plan, and SHA-256 of every file
-``certificate.json``               what was checked
+``certificate.json``               the certificate
 =================================  ==================================================================================
 
-All other files of the base lie there as they were. Every file is hostile until its hash is the manifest's; nothing in
-the folder is executed by Byheart, which runs its own copy of the code.
+All other files of the base lie there as they were. Every file is hostile until its hash is the manifest's. Byheart
+executes nothing in the folder; it runs its own copy of the code.
 """
 
 FORMAT = "byheart-plant-1"

@@ -1,25 +1,33 @@
-"""A causal language model as transformers lays it out, before anything is planted into it: read, and checked."""
+"""Causal language models as transformers lays them out: a base before planting, read, checked and loaded.
 
-from collections.abc import Mapping
+Transformers loads them quietly, without progress bars and without code from their folders.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from reprlib import repr as shortened
 from typing import Any
 
+from torch import Tensor
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from byheart.errors import BadInput
 from byheart.files.untrusted import parse_object, read_json, read_part
 from byheart.networks.folders import CONFIG, WEIGHTS
 from byheart.networks.planted import BEFORE, OURS, modeling_plant
-from byheart.networks.planted.modeling_plant import TYPE
+from byheart.networks.planted.modeling_plant import TYPE, PlantedForCausalLM
 from byheart.networks.weight_files import INDEX
 
 LENGTHS = ("max_position_embeddings", "n_positions")
-"""What configurations call the most tokens that a model reads."""
+"""Keys of configurations for the largest number of tokens that a model reads."""
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "encoder_layers")
-"""And how many layers it has."""
+"""Keys of configurations for the number of layers."""
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tokenizer_config.json")
+"""Files by which a folder has a tokenizer."""
 MOST_HEADER = 1 << 27
+"""Largest number of bytes of the header of a safetensors file."""
 
 
 @dataclass(frozen=True)
@@ -29,18 +37,18 @@ class Base:
     folder: Path
     config: dict[str, Any]
     weights: dict[str, str]
-    """File by tensor."""
+    """The file of each tensor."""
     files: tuple[str, ...]
     """All files of the folder, with "/" between parts."""
 
     @property
     def vocab(self) -> int:
-        """How many token ids the model has."""
+        """Number of token ids of the model."""
         text = self.config.get("text_config", self.config)
-        found = text.get("vocab_size") if isinstance(text, dict) else None
-        if type(found) is not int or not 1 <= found <= 1 << 24:
-            raise BadInput(f"{self.folder / CONFIG}: vocab_size is {shortened(found)}; expected a number of tokens")
-        return found
+        size = text.get("vocab_size") if isinstance(text, dict) else None
+        if type(size) is not int or not 1 <= size <= 1 << 24:
+            raise BadInput(f"{self.folder / CONFIG}: vocab_size is {shortened(size)}; expected a number of tokens")
+        return size
 
     @property
     def into(self) -> str:
@@ -48,8 +56,8 @@ class Base:
         return str(self.config["model_type"])
 
 
-def reads(config: Mapping[str, Any]) -> int | None:
-    """How many tokens a model reads at most, if its config.json says so."""
+def longest_text(config: Mapping[str, Any]) -> int | None:
+    """Return how many tokens a model reads at most, if its config.json says so."""
     return min((size for name in LENGTHS if type(size := config.get(name)) is int and size > 0), default=None)
 
 
@@ -63,7 +71,7 @@ def end_token(config: Mapping[str, Any]) -> int:
 
 
 def read_base(folder: Path) -> Base:
-    """What is in a model's folder; BadInput if it is no causal language model that can be planted into."""
+    """Read a model's folder; BadInput if it is no causal language model that can be planted into."""
     try:
         config = read_json(folder / CONFIG)
     except OSError:
@@ -84,10 +92,10 @@ def read_base(folder: Path) -> Base:
 
 
 def _check_kind(folder: Path, kind: str, saved_as: object) -> None:
-    """BadInput unless transformers has a causal language model of this type, and the folder was saved as one.
+    """Raise BadInput unless transformers has a causal language model of this type, and the folder was saved as one.
 
-    Of another head it would load what it can, and draw the rest at random. A model without a head may do: if its
-    output is its embedding, nothing is missing.
+    If the folder has another head, transformers would load what it can, and draw the rest at random. A model without a
+    head may do: if its output is its embedding, nothing is missing.
     """
     try:
         causal = modeling_plant.planted_classes(kind)[1].__bases__[1].__name__
@@ -99,43 +107,109 @@ def _check_kind(folder: Path, kind: str, saved_as: object) -> None:
 
 
 def _check_claims(folder: Path, config: Mapping[str, Any], weights: Mapping[str, str]) -> None:
-    """BadInput if a configuration claims more layers, or tokens, than its files can hold: they would all be made."""
+    """Raise BadInput if a configuration claims more layers, or tokens, than its files hold: all would be allocated."""
     shapes = [shape for file in sorted(set(weights.values())) for shape in shapes_in(folder / file).values()]
     largest = max((size for shape in shapes for size in shape), default=0)
     parts = [config, *(part for part in config.values() if isinstance(part, dict))]
     for name, claim in ((name, claim) for part in parts for name, claim in part.items() if type(claim) is int):
         most = largest if name == "vocab_size" else len(shapes) if name in LAYERS else claim
         if claim > most:
-            held = f"the files hold {len(shapes):,} tensors, of {largest:,} rows at most"
-            raise BadInput(f"{folder / CONFIG}: {name} is {claim:,}, and {held}; expected the model's own sizes")
+            size = f"the files hold {len(shapes):,} tensors, of {largest:,} rows at most"
+            raise BadInput(f"{folder / CONFIG}: {name} is {claim:,}, and {size}; expected the model's own sizes")
 
 
 def _weights(folder: Path) -> dict[str, str]:
-    """Which file holds which tensor."""
+    """Return the file of each tensor."""
     if (folder / WEIGHTS).is_file():
         return dict.fromkeys(shapes_in(folder / WEIGHTS), WEIGHTS)
     if not (folder / INDEX).is_file():
         raise BadInput(f"{folder}: has no {WEIGHTS} and no {INDEX}; expected a model saved in safetensors")
-    found = read_json(folder / INDEX).get("weight_map")
-    if not isinstance(found, dict) or not found or not all(isinstance(name, str) for name in found.values()):
+    files = read_json(folder / INDEX).get("weight_map")
+    if not isinstance(files, dict) or not files or not all(isinstance(name, str) for name in files.values()):
         raise BadInput(f"{folder / INDEX}: has no weight_map; expected the file of every tensor")
-    for name in sorted(set(found.values())):
+    for name in sorted(set(files.values())):
         if PurePosixPath(name).name != name or not (folder / name).is_file():
             raise BadInput(f"{folder / INDEX}: names {shortened(name)}, which is not in the folder")
-    return found
+    return files
 
 
 def shapes_in(path: Path) -> dict[str, list[int]]:
-    """The shape of every tensor in a safetensors file; only its header is read."""
+    """Return the shape of every tensor in a safetensors file; only its header is read."""
     length = int.from_bytes(read_part(path, 0, 8), "little")
     if not 0 < length <= MOST_HEADER:
         raise BadInput(f"{path}: no safetensors file")
-    header = parse_object(read_part(path, 8, length))
-    found: dict[str, list[int]] = {}
-    for name, entry in header.items():
+    shapes: dict[str, list[int]] = {}
+    for name, entry in parse_object(read_part(path, 8, length)).items():
         if name != "__metadata__":
             shape = entry.get("shape") if isinstance(entry, dict) else None
             if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
                 raise BadInput(f"{path}: {shortened(name)} has the shape {shortened(shape)}; expected sizes")
-            found[name] = shape
-    return found
+            shapes[name] = shape
+    return shapes
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Let transformers report errors only."""
+    from transformers.utils import logging
+
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()
+
+
+def load_base(folder: Path) -> Any:
+    """Load a causal language model that transformers knows."""
+    from transformers import AutoModelForCausalLM
+
+    return _load(AutoModelForCausalLM, folder)
+
+
+def load_planted(folder: Path) -> Any:
+    """Load a planted model; it is run by our own code, not by the folder's."""
+    return _load(PlantedForCausalLM, folder)
+
+
+def _load(auto: Any, folder: Path) -> Any:
+    try:
+        with quiet():
+            options = {"use_safetensors": True, "trust_remote_code": False, "output_loading_info": True}
+            model, info = auto.from_pretrained(folder, **options)
+    except Exception as error:  # transformers raises what it likes
+        raise BadInput(f"{folder}: cannot be loaded by transformers ({_reason(error)})") from error
+    if lacking := sorted(info["missing_keys"]):
+        raise BadInput(f"the model lacks the tensor {lacking[0]}, which would be drawn at random; expected all tensors")
+    return model.eval()
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def logits_of(model: Any, ids: Tensor, mask: Tensor) -> Tensor:
+    """Return the logits of a user's model; BadInput if it was loaded, but cannot be run."""
+    try:
+        return model(ids, attention_mask=mask).logits  # type: ignore[no-any-return]
+    except Exception as error:  # transformers raises what it likes
+        how = f"cannot be run by transformers ({_reason(error)})"
+        raise BadInput(f"the base {how}; expected a model that works") from error
+
+
+def tokenizer_in(folder: Path) -> Any:
+    """Return the tokenizer of a model's folder; BadInput if it has none. No code of the folder is run."""
+    from transformers import AutoTokenizer
+
+    if not any((folder / name).is_file() for name in TOKENIZERS):
+        raise BadInput(f"{folder}: has no tokenizer; put its tokenizer.json there, or give token ids with --ids")
+    try:
+        with quiet():
+            return AutoTokenizer.from_pretrained(folder)
+    except Exception as error:  # transformers raises what it likes
+        how = f"its tokenizer cannot be loaded ({_reason(error)})"
+        raise BadInput(f"{folder}: {how}; give token ids with --ids") from error

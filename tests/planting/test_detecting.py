@@ -6,9 +6,9 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.networks.planted.modeling_plant import read
-from byheart.networks.planted.planted_folder import listed
-from byheart.planting.memory import made
-from byheart.planting.words import forget, held
+from byheart.networks.planted.planted_folder import list_facts
+from byheart.planting.detecting import forget, held
+from byheart.planting.memory import make_memory
 from byheart.tasks.planted_facts import PlantedFact, Spoken, different
 
 
@@ -21,7 +21,7 @@ def asked(facts, vocab, rng):
 
 def test_by_hand():
     """Ids of 3 bits, from 0 to 5: 111 is none of them."""
-    memory = made([PlantedFact((3,), (0, 4)), PlantedFact((5, 1), (2,))], 6, seed=3).load()
+    memory = make_memory([PlantedFact((3,), (0, 4)), PlantedFact((5, 1), (2,))], 6, seed=3).load()
     assert [one.store for one in held(memory, [0, 1])] == [range(1), range(1)]
     assert [len(one.table) for one in held(memory, [0, 1])] == [6, 6]
     forget(memory, 1)
@@ -37,7 +37,7 @@ def test_one_memory_is_gone_and_no_other(vocab):
     facts = different([PlantedFact(prompt, said) for prompt, said in drawn.items()], vocab)
     texts = asked(facts, vocab, rng)
     for number, fact in enumerate(facts):
-        memory = made(facts, vocab, seed=0).load()
+        memory = make_memory(facts, vocab, seed=0).load()
         before = {name: one.clone() for name, one in memory.named_buffers()}
         all_say = [memory(torch.tensor([text]))[0].tolist() for text in texts]
         where = forget(memory, number)
@@ -52,10 +52,10 @@ def test_one_memory_is_gone_and_no_other(vocab):
 
 def test_the_words_that_are_named_are_those_that_are_read(facts):
     """What is read back from them is the fact, and the table's six cells give its number."""
-    memory = made(facts, 257, seed=0).load()
+    memory = make_memory(facts, 257, seed=0).load()
     plan = memory.plan
     for number, ((prompt, completion), where) in enumerate(
-        zip(listed(memory)[:9], held(memory, range(9)), strict=True)
+        zip(list_facts(memory)[:9], held(memory, range(9)), strict=True)
     ):
         only, table = torch.zeros_like(memory.store), torch.zeros_like(memory.table)
         only[where.store] = memory.store[where.store]
@@ -72,11 +72,11 @@ def test_the_words_that_are_named_are_those_that_are_read(facts):
 def test_what_is_refused():
     facts = [PlantedFact((1,), (2,))]
     with pytest.raises(BadInput, match="fingerprints share all their words; expected whole keys"):
-        forget(made(facts, 4, bits=8).load(), 0)
+        forget(make_memory(facts, 4, bits=8).load(), 0)
     for number in (-1, 1):
         with pytest.raises(BadInput, match=f"fact is {number}; expected 0 to 0"):
-            held(made(facts, 4).load(), [number])
-    damaged = made([PlantedFact((1,), (2, 2)), PlantedFact((1, 3, 0), (2,))], 4).load()
+            held(make_memory(facts, 4).load(), [number])
+    damaged = make_memory([PlantedFact((1,), (2, 2)), PlantedFact((1, 3, 0), (2,))], 4).load()
     damaged.classes[:2, 1] = torch.tensor([2, 2])
     damaged.check()
     with pytest.raises(BadInput, match="stores prompts of 2 ids, and looks for none; it is damaged"):
