@@ -165,6 +165,7 @@ def _members(kind: Any) -> Callable[[dict[str, Any]], Any]:
     if is_typeddict(kind):
         required = sorted(kind.__required_keys__)
     else:
+        decoders = {field.name: decoders[field.name] for field in fields(kind)}  # without class variables
         required = [field.name for field in fields(kind) if field.default is field.default_factory is MISSING]
 
     def convert(value: dict[str, Any]) -> Any:

@@ -28,22 +28,21 @@ becomes a method of :class:`Numbers` and of its two implementations. Then add th
 no code with this module.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from reprlib import repr as shortened
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
+from byheart.files.decoding import Such, Within, decode
 
 Function = Literal["gelu", "gelu_tanh", "relu", "tanh"]
-FUNCTIONS: tuple[str, ...] = get_args(Function)
-MAX_COUNT = 1 << 53
-"""Largest number of heads or rows, and largest divisor of squared scores."""
+Count = Annotated[int, Within(1, 1 << 53)]
+"""Number of heads or rows, or divisor of squared scores."""
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 Array: TypeAlias = NDArray[Any]
 """Numbers of an arithmetic: float64, or objects that numpy adds, subtracts, multiplies and divides."""
@@ -221,7 +220,7 @@ class Norm(Layer):
     """Layer norm, as in ``torch.nn.LayerNorm``."""
 
     kind: ClassVar[str] = "norm"
-    epsilon: float
+    epsilon: Annotated[float, Within(0, 1)]
     gain: str | None = None
     bias: str | None = None
 
@@ -248,8 +247,8 @@ class TrainedAttention(Layer):
 
     kind: ClassVar[str] = "attention"
     depth: ClassVar[int] = 1
-    heads: int
-    over: int
+    heads: Count
+    over: Count
     """Scores are divided by √over: the head's dimension in most networks."""
     W_Q: str
     W_K: str
@@ -318,7 +317,7 @@ class AffineMap(Layer):
     depth: ClassVar[int] = 1
     W: str
     b: str | None = None
-    rows: int | None = None
+    rows: Count | None = None
 
     def width(self, before: int, shapes: Shapes) -> int:
         """Return the number of rows of W that are used."""
@@ -431,64 +430,23 @@ def _step_as_json(step: Step) -> dict[str, Any]:
     return {"step": step.kind, **{name: value for name, value in values.items() if value != defaults[name]}}
 
 
+@dataclass(frozen=True)
+class _BlockNote:
+    """A block in config.json."""
+
+    skip: bool
+    steps: Annotated[list[dict[str, Any]], Such(bool, "a list of steps")]
+
+
 def blocks_from_json(value: object) -> tuple[StepSequence, ...]:
-    """Return the blocks of a config.json; raise BadInput if anything in them is unknown or out of range.
-
-    >>> blocks_from_json([{"skip": False, "steps": [{"step": "embedding", "W_E": "table"}]}])
-    (StepSequence(steps=(TokenTable(W_E='table', padded=False),), skip=False),)
-    """
-    if not isinstance(value, list) or not value:
-        raise BadInput(f"config.json: blocks is {shortened(value)}; expected a list of blocks")
-    return tuple(_block(block) for block in value)
+    """Return the blocks of a config.json; raise BadInput if anything in them is unknown or out of range."""
+    hint: Any = Annotated[list[_BlockNote], Such(bool, "a list of blocks")]
+    blocks = decode(hint, value, "config.json: blocks")
+    return tuple(StepSequence(tuple(map(_step, block.steps)), block.skip) for block in blocks)
 
 
-def _block(value: object) -> StepSequence:
-    if not isinstance(value, dict) or value.keys() != {"skip", "steps"}:
-        raise BadInput(f"config.json: a block is {shortened(value)}; expected an object with skip and steps")
-    if not isinstance(value["skip"], bool):
-        raise BadInput(f"config.json: skip is {shortened(value['skip'])}; expected true or false")
-    if not isinstance(value["steps"], list) or not value["steps"]:
-        raise BadInput(f"config.json: steps is {shortened(value['steps'])}; expected a list of steps")
-    return StepSequence(tuple(_step(step) for step in value["steps"]), value["skip"])
-
-
-def _step(value: object) -> Step:
-    kind = value.get("step") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or not isinstance(kind, str) or kind not in STEPS:
+def _step(value: dict[str, Any]) -> Step:
+    kind = value.get("step")
+    if not isinstance(kind, str) or kind not in STEPS:
         raise BadInput(f"config.json: a step is {shortened(value)}; expected 'step' to be one of {', '.join(STEPS)}")
-    step, allowed = STEPS[kind], {field.name: field for field in fields(STEPS[kind])}
-    options = {name: entry for name, entry in value.items() if name != "step"}
-    for name, entry in options.items():
-        if name not in allowed:
-            raise BadInput(f"config.json: {kind} has {shortened(name)}; expected {', '.join(allowed)}")
-        is_allowed, expected = _RULES[allowed[name].type]
-        if not is_allowed(entry):
-            raise BadInput(f"config.json: {kind}.{name} is {shortened(entry)}; expected {expected}")
-    try:
-        return step(**options)
-    except TypeError as error:  # the names were checked, so one is missing
-        raise BadInput(f"config.json: {kind} lacks something ({error})") from error
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and 1 <= value <= MAX_COUNT
-
-
-def _is_epsilon(value: object) -> bool:
-    return type(value) in (int, float) and 0 <= value <= 1 and math.isfinite(value)  # type: ignore[operator,arg-type]
-
-
-_RULES: dict[Any, tuple[Any, str]] = {
-    str: (_is_name, "the name of a tensor"),
-    str | None: (_is_name, "the name of a tensor, or nothing"),
-    int: (_is_count, "a whole number from 1 on"),
-    int | None: (_is_count, "a whole number from 1 on, or nothing"),
-    bool: (lambda value: isinstance(value, bool), "true or false"),
-    float: (_is_epsilon, "a number from 0 to 1"),
-    Function: (lambda value: value in FUNCTIONS, " or ".join(FUNCTIONS)),
-}
-"""Values that a field may have in config.json, by the field's type: a check, and the expected values in words."""
+    return decode(STEPS[kind], {name: entry for name, entry in value.items() if name != "step"}, f"config.json: {kind}")
