@@ -5,7 +5,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.networks.exact import Embedding, Flatten, Positions, TokenSum, integers
-from byheart.networks.exact.fits import mixing_matrix, plain, require_fit
+from byheart.networks.exact.fits import mixing_matrix, require_fit
 
 from .oracle import affine, feed_forward, hardmax, on_tokens, on_vectors, uniform
 
@@ -124,8 +124,6 @@ def test_the_matrix_of_a_mean():
     """[[1], [2]] [[3, -6]] = [[3, -6], [6, -12]], a third of which is [[1, -2], [2, -4]]."""
     assert mixing_matrix(uniform([[3, -6]], [[1], [2]]), 3, 2).tolist() == [[1, -2], [2, -4]]
     assert mixing_matrix(TokenSum(), 3, 2).tolist() == [[2, 0], [0, 2]]
-    layer = plain(integers([[1, 2], [3, 4]]))
-    assert (layer.W.tolist(), layer.b.tolist(), layer.shift, layer.relu) == ([[1, 2], [3, 4]], [0, 0], 0, False)
 
 
 @both_floats

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiled import jit
-from byheart.networks.exact.exact_layers import HardmaxAttention, Integers, UniformAttention, integers
+from byheart.networks.exact.exact_layers import HardmaxAttention, Integers, UniformAttention, identity, integers, linear
 from byheart.networks.exact.kernels import UNRESOLVED, resolve
-from byheart.networks.exact.limbs import LimbProgram, Limbs, concatenate, identity, linear, stack, total
+from byheart.networks.exact.limbs import LimbProgram, Limbs, concatenate, stack, total
 
 
 def uniform(layer: UniformAttention, batch: Limbs, length: int, last: bool) -> Limbs:
@@ -22,12 +22,12 @@ def uniform(layer: UniformAttention, batch: Limbs, length: int, last: bool) -> L
     """
     matrix = layer.W_O @ layer.W_V
     common = math.gcd(length, *(int(entry) for entry in matrix.ravel()))
-    return _add(*_with_sums(batch, length, last), integers(matrix // common), length // common)
+    return add(*_with_sums(batch, length, last), integers(matrix // common), length // common)
 
 
 def token_sum(batch: Limbs, length: int, last: bool) -> Limbs:
     """Return Z_k + 2 Σ_j Z_j at the last position or at all positions."""
-    return _add(*_with_sums(batch, length, last), integers(identity(batch.width, 2)), 1)
+    return add(*_with_sums(batch, length, last), identity(batch.width, 2))
 
 
 def _with_sums(batch: Limbs, length: int, last: bool) -> tuple[Limbs, Limbs]:
@@ -51,15 +51,14 @@ def hardmax(layer: HardmaxAttention, batch: Limbs, length: int, last: bool) -> L
         sequence = rows // (queries.batch * length // batch.batch)
         chosen = sequence[:, None] * length + np.nonzero(ties[rows])[1].reshape(len(rows), count)
         sums = total(batch.columns(chosen.ravel()), count)
-        results.append(_add(queries.columns(rows), sums, integers(layer.W_O @ layer.W_V), count))
+        results.append(add(queries.columns(rows), sums, integers(layer.W_O @ layer.W_V), count))
     return concatenate(results).columns(np.argsort(np.concatenate(groups)))
 
 
-def _add(queries: Limbs, sums: Limbs, matrix: Integers, divisor: int) -> Limbs:
-    """Return queries + matrix · sums / divisor."""
-    both = stack(queries, sums)
-    weights = np.concatenate([np.array(identity(queries.width, divisor), dtype=object), matrix], axis=1)
-    result = LimbProgram((linear(integers(weights)),))(both)
+def add(batch: Limbs, other: Limbs, matrix: Integers, divisor: int = 1) -> Limbs:
+    """Return batch + matrix · other / divisor."""
+    weights = np.concatenate([identity(batch.width, divisor), matrix], axis=1)
+    result = LimbProgram((linear(weights),))(stack(batch, other))
     return Limbs(result.limbs, result.start, result.length, result.exponent, result.divisor * divisor)
 
 

@@ -41,7 +41,9 @@ from byheart.networks.exact.exact_layers import (
     SoftmaxAttention,
     TokenSum,
     UniformAttention,
+    identity,
     integers,
+    linear,
 )
 from byheart.networks.exact.exact_network import ExactNetwork
 
@@ -81,30 +83,26 @@ def _on_equal_rows(layer: Layer, width: int, length: int) -> Affine | None:
     """Return the affine map that a layer is on equal rows, or None for layers that stay as they are."""
     match layer:
         case UniformAttention(W_V=W_V, W_O=W_O) | HardmaxAttention(W_V=W_V, W_O=W_O):
-            return _linear(_identity(width) + W_O @ W_V)
+            return _linear(identity(width) + W_O @ W_V)
         case SoftmaxAttention(W_V=W_V, W_O=W_O, shift=shift):
-            return _linear((_identity(width) << shift) + W_O @ W_V, shift)
+            return _linear((identity(width) << shift) + W_O @ W_V, shift)
         case TokenSum():
-            return _linear(_identity(width) * (1 + 2 * length))
+            return _linear(identity(width, 1 + 2 * length))
         case Flatten(name=name):
             check_memory(_TAKES * width**2 * length, f"{name}: {length:,} copies of a row")
-            return _linear(np.concatenate([_identity(width)] * length))
+            return _linear(np.concatenate([identity(width)] * length))
         case Positions(W_pos=codes, name=name):
             other = next((k for k in range(1, length) if (codes[k] != codes[0]).any()), None)
             if other is not None:
                 reason = f"positions 0 and {other} have different codes, so equal tokens are told apart"
                 raise BadInput(f"{name}: {reason}; expected a network without positions")
-            return replace(_linear(_identity(width)), b=codes[0])
+            return replace(_linear(identity(width)), b=codes[0])
         case _:
             return None
 
 
-def _identity(width: int) -> Integers:
-    return integers(np.eye(width, dtype=np.int64))
-
-
 def _linear(W: Integers, shift: int = 0) -> Affine:
-    return Affine(integers(W), integers([0] * len(W)), shift=shift, relu=False, role="average")
+    return replace(linear(W), shift=shift, role="average")
 
 
 def _then(first: Affine, second: Affine) -> Affine:

@@ -26,7 +26,7 @@ from byheart.networks.exact.exact_layers import (
     Residual,
     TokenSum,
     UniformAttention,
-    integers,
+    identity,
 )
 from byheart.networks.exact.exact_network import ExactNetwork, Inputs, check_inputs, require_rational
 from byheart.networks.exact.limbs import (
@@ -36,8 +36,6 @@ from byheart.networks.exact.limbs import (
     from_floats,
     from_int64,
     from_integers,
-    identity,
-    linear,
     residual_steps,
     stack,
 )
@@ -91,7 +89,7 @@ def _joined(layers: tuple[Layer, ...]) -> tuple[Layer | Wave, ...]:
     for skips, group in groupby(layers, key=_is_skip):
         if skips:
             chain = [layer.layers[0] for layer in group if isinstance(layer, FeedForward)]
-            blocks = (Block(affine.W, affine.b, integers(identity(len(affine.W)))) for affine in chain)
+            blocks = (Block(affine.W, affine.b, identity(len(affine.W))) for affine in chain)
             result += parts(Residual(tuple(blocks)))
         else:
             result += group
@@ -173,14 +171,12 @@ class _Runner:
             return self.run(layer.folds, batch) if folded is None else folded
         if isinstance(layer, Positions):
             codes = from_integers(layer.W_pos).columns(positions)
-            both = np.concatenate([identity(batch.width), identity(batch.width)], axis=1).astype(object)
-            return LimbProgram((linear(both),))(stack(batch, codes))
+            return attention.add(batch, codes, identity(batch.width))
         assert isinstance(layer, FeedForward | Residual)
         result = self.run(layer, batch)
         if isinstance(layer, Residual) or not layer.residual:
             return result
-        both = np.concatenate([identity(batch.width), identity(batch.width)], axis=1).astype(object)
-        return LimbProgram((linear(both),))(stack(batch, result))
+        return attention.add(batch, result, identity(batch.width))
 
     def run(self, layer: FeedForward | Residual, batch: Limbs) -> Limbs:
         """Run the layer's program on blocks of the batch that fit into the processor's caches."""

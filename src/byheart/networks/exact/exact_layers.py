@@ -56,6 +56,11 @@ def integers(values: Iterable[object] | NDArray[np.generic], shape: tuple[int, .
     return result
 
 
+def identity(width: int, factor: int = 1) -> Integers:
+    """Return ``factor`` times the identity matrix."""
+    return integers(factor * np.eye(width, dtype=object))
+
+
 def expect(condition: bool, message: str) -> None:
     """Raise BadInput with ``message`` unless ``condition`` holds."""
     if not condition:
@@ -91,6 +96,11 @@ class Affine:
             self.b.shape == self.W.shape[:1], f"{self.role}: b has shape {self.b.shape}; expected {self.W.shape[:1]}"
         )
         check_shift(self.role, "shift", self.shift)
+
+
+def linear(matrix: Integers) -> Affine:
+    """Return the linear map of ``matrix`` [out, in], without bias and ReLU."""
+    return Affine(integers(matrix), integers([0] * len(matrix)), relu=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,9 @@ from byheart.networks.exact.exact_layers import (
     SoftmaxAttention,
     TokenSum,
     UniformAttention,
+    identity,
     integers,
+    linear,
 )
 from byheart.networks.exact.exact_network import ExactNetwork
 
@@ -86,7 +88,7 @@ def _through(layer: Layer, stream: IntegerStream, mantissa: int) -> IntegerStrea
             for index, block in enumerate(blocks):
                 place = f"{name}.{index}.{block.role}"
                 hidden = _affine(Affine(block.W_in, block.b_in), stream, mantissa, place)
-                stream = _sum(stream, _affine(plain(block.W_out), hidden, mantissa, place), mantissa, place)
+                stream = _sum(stream, _affine(linear(block.W_out), hidden, mantissa, place), mantissa, place)
             return stream
         case UniformAttention(name=name) | TokenSum(name=name):
             matrix = mixing_matrix(layer, *stream.numerators.shape[1:])
@@ -94,7 +96,7 @@ def _through(layer: Layer, stream: IntegerStream, mantissa: int) -> IntegerStrea
                 sums = np.abs(stream.numerators.astype(object)).sum(axis=1)
                 _bounded(int(sums.max()), mantissa, f"{name} (sum)")
             total = IntegerStream(stream.numerators.sum(axis=1, keepdims=True), stream.exponent)
-            return _sum(stream, _affine(plain(matrix), total, mantissa, name), mantissa, name)
+            return _sum(stream, _affine(linear(matrix), total, mantissa, name), mantissa, name)
         case HardmaxAttention(name=name) | SoftmaxAttention(name=name):
             kind = "hardmax" if isinstance(layer, HardmaxAttention) else "softmax"
             raise BadInput(f"{name}: {kind} attention has no float twin yet; keep the exact network")
@@ -103,15 +105,10 @@ def _through(layer: Layer, stream: IntegerStream, mantissa: int) -> IntegerStrea
             return IntegerStream(stream.numerators.reshape(N, 1, -1), stream.exponent)
 
 
-def plain(matrix: Integers) -> Affine:
-    """Return the linear map of ``matrix``."""
-    return Affine(matrix, integers([0] * len(matrix)), relu=False)
-
-
 def mixing_matrix(layer: UniformAttention | TokenSum, length: int, width: int) -> Integers:
     """Return the factor of sums, W_O W_V / n or 2·I, for a stream of ``width``; raise BadInput if it has fractions."""
     if isinstance(layer, TokenSum):
-        return integers(2 * np.eye(width, dtype=object))
+        return identity(width, 2)
     matrix = layer.W_O @ layer.W_V
     if any(int(entry) % length for entry in matrix.ravel()):
         raise BadInput(f"{layer.name}: W_O W_V is not divisible by the length {length}, so 1/n would be rounded")

@@ -23,9 +23,10 @@ from byheart.networks.exact.exact_layers import (
     Residual,
     TokenSum,
     UniformAttention,
+    linear,
 )
 from byheart.networks.exact.exact_network import ExactNetwork, Inputs, check_inputs
-from byheart.networks.exact.fits import mixing_matrix, plain, require_fit
+from byheart.networks.exact.fits import mixing_matrix, require_fit
 
 Precision = Literal["float32", "float64"]
 _TYPES: dict[Precision, tuple[torch.dtype, int]] = {"float32": (torch.float32, 24), "float64": (torch.float64, 53)}
@@ -72,7 +73,7 @@ class Twin(nn.Module):
 class _Mixing(nn.Module):
     def __init__(self, matrix: Integers, dtype: torch.dtype) -> None:
         super().__init__()
-        self.W_OV = _linear(plain(matrix), dtype)
+        self.W_OV = _linear(linear(matrix), dtype)
 
     def forward(self, stream: torch.Tensor) -> torch.Tensor:
         mixed: torch.Tensor = self.W_OV(stream.sum(dim=1, keepdim=True))
@@ -110,11 +111,11 @@ def _tensor(values: Integers, shift: int, dtype: torch.dtype) -> torch.Tensor:
 
 def _linear(layer: Affine, dtype: torch.dtype) -> nn.Linear:
     outputs, inputs = layer.W.shape
-    linear = nn.Linear(inputs, outputs, dtype=dtype)
+    module = nn.Linear(inputs, outputs, dtype=dtype)
     with torch.no_grad():
-        linear.weight.copy_(_tensor(layer.W, layer.shift, dtype))
-        linear.bias.copy_(_tensor(layer.b, layer.shift, dtype))
-    return linear
+        module.weight.copy_(_tensor(layer.W, layer.shift, dtype))
+        module.bias.copy_(_tensor(layer.b, layer.shift, dtype))
+    return module
 
 
 def _block(block: Block, dtype: torch.dtype) -> nn.Module:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.networks.exact.exact_layers import Affine, Block, Integers, integers
+from byheart.networks.exact.exact_layers import Affine, Block, Integers, identity, integers, linear
 from byheart.networks.exact.kernels import LIMB, MASK, resolve, run, shift_right, trailing_zeros, used_limbs
 
 _PLACES = np.array([1, 1 << 8, 1 << 16], dtype=np.int32)
@@ -170,27 +170,13 @@ def from_floats(values: NDArray[np.float64]) -> Limbs:
     return Limbs(limbs, starts, np.full(width, length, dtype=np.int64), exponent=-finest)
 
 
-def identity(width: int, factor: int = 1) -> list[list[int]]:
-    """Return ``factor`` times the identity matrix, as rows.
-
-    >>> identity(2, 5)
-    [[5, 0], [0, 5]]
-    """
-    return [[factor if i == j else 0 for j in range(width)] for i in range(width)]
-
-
-def linear(matrix: Integers) -> Affine:
-    """Return the plain linear map of ``matrix`` [out, in]."""
-    return Affine(W=matrix, b=integers([0] * len(matrix)), relu=False)
-
-
 def over(batch: Limbs, exponent: int, divisor: int) -> Limbs:
     """Return the same values over the larger denominator ``divisor · 2^exponent``."""
     factor = (divisor // batch.divisor) << (exponent - batch.exponent)
     if factor == 1:
         return batch
     numerators = Limbs(batch.limbs, batch.start, batch.length)
-    scaled = LimbProgram((linear(integers(identity(batch.width, factor))),))(numerators)
+    scaled = LimbProgram((linear(identity(batch.width, factor)),))(numerators)
     return Limbs(scaled.limbs, scaled.start, scaled.length, exponent, divisor)
 
 
@@ -242,10 +228,10 @@ def total(batch: Limbs, group: int) -> Limbs:
 def residual_steps(block: Block) -> list[Affine]:
     """Return Z ↦ Z + W_out relu(W_in Z + b_in) as two affine maps, with the stream beside the hidden units."""
     d_model = block.W_in.shape[1]
-    W = np.concatenate([block.W_in, np.array(identity(d_model), dtype=object)])
+    W = np.concatenate([block.W_in, identity(d_model)])
     b = np.concatenate([block.b_in, np.zeros(d_model, dtype=object)])
     hidden = Affine(integers(W), integers(b), relu=False)
-    return [hidden, linear(integers(np.concatenate([block.W_out, np.array(identity(d_model), dtype=object)], axis=1)))]
+    return [hidden, linear(np.concatenate([block.W_out, identity(d_model)], axis=1))]
 
 
 @dataclass(frozen=True, eq=False)
