@@ -103,7 +103,7 @@ def by_the_network(draft: Draft, contexts: Contexts) -> Equations:
     found = np.empty((len(contexts), len(wanted)))
     portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
     for index, values in local_work(
-        module, portions, lambda module, stream: (module.local(stream, until="table")[:, wanted].numpy(),)
+        module.device, portions, lambda stream: (module.local(stream, until="table")[:, wanted].numpy(),)
     ):
         found[index] = values
     whole, offset = found.astype(np.int64), -np.log2(found[:, 8]).astype(np.int64)

@@ -143,7 +143,7 @@ class Draft:
         portion = at_once(self.spec)
         portions = streams(module, contexts.tokens, contexts.starts, contexts.places, portion=portion)
         for index, values in local_work(
-            module, portions, lambda module, stream: (module.local(stream, until="table")[:, features].numpy(),)
+            module.device, portions, lambda stream: (module.local(stream, until="table")[:, features].numpy(),)
         ):
             result[index] = values
         return result

@@ -1,14 +1,14 @@
-"""A float Transformer on many contexts at once: sequences are read from their starts, answers taken where asked for.
+"""A float Transformer on many contexts at once: sequences are read from their starts, and answered at given places.
 
-Short sequences are batched (padded on the right, which nothing before can see); long ones are read in portions, with
-the cache carrying over. The answers do not depend on how: the networks are exact.
+Short sequences are batched: they are padded on the right, where no earlier token can see. Long ones are read in
+portions, with a cache. None of this changes an answer, because the networks are exact.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -18,15 +18,17 @@ from byheart.networks.transformer.module import Cache, exact_products
 from byheart.networks.transformer.spec import Spec
 from byheart.progress import Report
 
+T = TypeVar("T")
+R = TypeVar("R")
 Ids = NDArray[np.int64]
 PORTION, ON_GPU = 1 << 14, 1 << 18
-"""Number of tokens to read at once, on a CPU and on a GPU, which needs much work to be quick."""
+"""Number of tokens to read at once on a CPU, and on a GPU, which needs more of them to be busy."""
 BEFORE = 16
-"""Most positions before the starts of sequences that are held per token that is read at once."""
+"""Largest number of positions before the starts of sequences to hold per token that is read at once."""
 MOST_NUMBERS = 1 << 27
-"""Most numbers that a step may make at once: fewer tokens are read if layers are very wide."""
+"""Largest number of numbers that a step may make at once: fewer tokens are read if layers are very wide."""
 TAKES = 256
-"""Bytes of a GPU's memory per number that a step makes at once, including what a proof holds beside it."""
+"""Bytes of a GPU's memory per number that a step makes at once, including those of a proof."""
 
 
 class Runs(Protocol):
@@ -34,11 +36,11 @@ class Runs(Protocol):
 
     @property
     def spec(self) -> Spec:
-        """The description of its layers."""
+        """Description of its layers."""
 
     @property
     def device(self) -> torch.device:
-        """The device that holds the weights."""
+        """Device that holds the weights."""
 
     def mix(self, tokens: torch.Tensor, cache: Cache | None) -> tuple[torch.Tensor, Cache]:
         """Return the stream [B, T, …] after the last attention sublayer, and the cache."""
@@ -49,7 +51,7 @@ class Runs(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The label with the largest logit at every place, the first of equals, and by how much this exceeds the next.
+    """Labels with the largest logit, the first of equals, and their margins: the distance to the next logit.
 
     A margin is infinite if there is only one label, and nan if a logit is not finite.
     """
@@ -59,9 +61,9 @@ class Answers:
 
 
 def at_once(spec: Spec, portion: int = PORTION, free: int | None = None) -> int:
-    """Return how many tokens to read at once: ``portion``, or fewer if a step would make more than ``MOST_NUMBERS``.
+    """Return the number of tokens to read at once: ``portion``, or fewer if a step would make over ``MOST_NUMBERS``.
 
-    On a GPU with ``free`` bytes of memory it is ``ON_GPU``, or fewer if these do not fit.
+    On a GPU with ``free`` bytes of memory it is ``ON_GPU``, or fewer if so many tokens do not fit.
     """
     if free is not None:
         return max(1, min(ON_GPU, free // (TAKES * spec.widest)))
@@ -83,23 +85,18 @@ def answers(
     report: Report | None = None,
 ) -> Answers:
     """Return the answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``."""
-    found = np.empty(len(places), dtype=np.int64)
-    margins, done = np.empty(len(places)), 0
+    labels, margins, done = np.empty(len(places), dtype=np.int64), np.empty(len(places)), 0
     portions = streams(module, tokens, starts, places, portion=at_once(module.spec, portion, _free(module.device)))
-    work = local_work(module, portions, lambda module, stream: best(module.answer(stream)))
-    for index, labels, margin in work:
-        found[index], margins[index] = labels, margin
+    for index, label, margin in local_work(module.device, portions, lambda stream: best(module.answer(stream))):
+        labels[index], margins[index] = label, margin
         done += len(index)
         if report is not None:
             report(done, len(places))
-    return Answers(found, margins)
+    return Answers(labels, margins)
 
 
 def best(logits: torch.Tensor) -> tuple[Ids, NDArray[np.float64]]:
-    """Return labels and margins of logits [M, C], as :class:`Answers` has them; overwrite the logits.
-
-    The margin is nan if a logit is not finite, since comparing with infinity or nan says nothing.
-    """
+    """Return the labels and margins of :class:`Answers` for logits [M, C], which are overwritten."""
     finite = logits.isfinite().all(dim=1)
     # Finding the largest twice is quicker than finding the two largest at once.
     largest, label = logits.max(dim=1)
@@ -109,43 +106,47 @@ def best(logits: torch.Tensor) -> tuple[Ids, NDArray[np.float64]]:
 
 
 def local_work(
-    module: Runs,
+    device: torch.device,
     portions: Iterator[tuple[Ids, torch.Tensor]],
-    work: Callable[[Any, torch.Tensor], tuple[Any, ...]],
+    work: Callable[[torch.Tensor], tuple[Any, ...]],
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield (indices, *work(module, stream)) for every portion.
+    """Yield, for every portion, its indices and the results of ``work`` on its stream.
 
     On a CPU there are as many workers as PyTorch has threads, each of them single-threaded: threads that share one
     operation wait for each other at every step, and crawl when the machine has other work to do.
     """
 
     @torch.no_grad()
-    def one(stream: torch.Tensor) -> tuple[Any, ...]:
-        return work(module, stream)
+    def work_on(portion: tuple[Ids, torch.Tensor]) -> tuple[Any, ...]:
+        index, stream = portion
+        return index, *work(stream)
 
-    if module.device.type != "cpu":
-        yield from ((index, *one(stream)) for index, stream in portions)
+    if device.type != "cpu":
+        yield from map(work_on, portions)
         return
     threads = torch.get_num_threads()
-    waiting: deque[tuple[Ids, Future[tuple[Any, ...]]]] = deque()
     workers = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
     # The settings are entered once, around all workers: a worker must not restore what another still needs.
-    with exact_products(module.device, places=1), workers as pool:
-        for index, stream in portions:
-            waiting.append((index, pool.submit(one, stream)))
-            if len(waiting) > threads:
-                first, future = waiting.popleft()
-                yield first, *future.result()
-        while waiting:
-            first, future = waiting.popleft()
-            yield first, *future.result()
+    with exact_products(device, places=1), workers as pool:
+        yield from in_order(pool, work_on, portions, threads)
+
+
+def in_order(pool: Executor, work: Callable[[T], R], items: Iterable[T], ahead: int) -> Iterator[R]:
+    """Yield the result of ``work`` for each item, in order; at most ``ahead`` + 1 results wait at a time."""
+    waiting: deque[Future[R]] = deque()
+    for item in items:
+        waiting.append(pool.submit(work, item))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 @torch.no_grad()
 def streams(
     module: Runs, tokens: NDArray[np.integer], starts: Ids, places: Ids, *, portion: int = PORTION
 ) -> Iterator[tuple[Ids, torch.Tensor]]:
-    """Yield indices into ``places``, and the stream after the last attention at these, in portions."""
+    """Yield indices into ``places``, and the stream after the last attention at these places, in portions."""
     data = torch.as_tensor(np.ascontiguousarray(tokens, dtype=np.int64), device=module.device)
     lengths, reach = np.diff(starts), module.spec.reach
     by_length = np.argsort(lengths, kind="stable")

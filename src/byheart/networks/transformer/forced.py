@@ -1,16 +1,14 @@
-"""Proofs of every answer of a float Transformer where all tokens are known, by compiled code if possible.
+"""Proofs of all answers of a float Transformer where all tokens are known, by compiled code if possible.
 
-:mod:`.proved` makes the proof in PyTorch. Compiled code (:mod:`.interpreter`) makes it in a fraction of the time. What
-it does not prove, and networks that it cannot read, are left to ``proved``: an answer is proved here if one of the two
-proves it, and each of them suffices.
+:mod:`.proved` makes the proof in PyTorch; compiled code (:mod:`.interpreter`) makes it in a fraction of the time.
+Answers that it does not prove, and networks that it cannot read, are left to ``proved``: one proof of the two suffices.
 
-Stretches of the tokens are read by as many threads as PyTorch has. Proved answers are exact, and what is not proved at
-one place has no effect on places that do not depend on it; so the number of threads changes no answer.
+Stretches of the tokens are read by as many threads as PyTorch has. The number of threads changes no answer: proved
+answers are exact, and a failed proof affects only the places that depend on it.
 """
 
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from byheart.networks.transformer.answers import Answers, Ids
+from byheart.networks.transformer.answers import Answers, Ids, in_order
 from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.progress import Report
@@ -28,12 +26,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 TOKENS, SEEN = 1 << 17, 8
-"""Number of tokens in a stretch, and its least multiple of what the network sees, so that few tokens are read twice."""
+"""Fewest tokens in a stretch, in all and per token that the network sees, so that few tokens are read twice."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Some tokens, where sequences begin in them, and the places whose answers are wanted."""
+    """A run of tokens, the starts of the sequences in it, and the places whose answers are wanted."""
 
     tokens: NDArray[np.integer]
     starts: Ids
@@ -43,7 +41,7 @@ class Stretch:
 def stretches(tokens: NDArray[np.integer], starts: Ids, places: Ids, sees: int, size: int) -> Iterator[Stretch]:
     """Cut the tokens into stretches of ``size``, each with its part of ``places``, which increase.
 
-    A stretch begins early enough for all that the network sees from its first place.
+    A stretch begins early enough to hold all tokens that the network sees from its first place.
 
     >>> tokens, starts, places = np.arange(10), np.array([0, 4, 10]), np.array([1, 5, 9])
     >>> for part in stretches(tokens, starts, places, sees=2, size=8):
@@ -63,7 +61,7 @@ def stretches(tokens: NDArray[np.integer], starts: Ids, places: Ids, sees: int, 
 
 
 FEW = 1 << 17
-"""Fewest answers that compiled code proves: the first time, compiling it takes longer than PyTorch takes for fewer."""
+"""Fewest answers for which compiled code is used: PyTorch proves fewer in less time than compiling takes."""
 
 
 def forced_answers(
@@ -75,7 +73,7 @@ def forced_answers(
     compiled: bool,
     report: Report | None = None,
 ) -> Answers:
-    """Prove answers as :func:`.proved.proved_answers` does, by ``compiled`` code if wanted; the ``places`` increase."""
+    """Prove the answers at ``places``, which increase, by ``compiled`` code if wanted, or else in PyTorch."""
     if (np.diff(places) < 0).any():
         raise ValueError("places are out of order; expected them to increase")
     if not compiled or network.program is None:
@@ -96,13 +94,7 @@ def forced_answers(
 
 
 def _read_all(program: "CompiledProgram", parts: Iterator[Stretch]) -> Iterator[tuple[Ids, Array]]:
-    """Yield labels and margins of every stretch, in order; several threads find them."""
+    """Yield the labels and margins of every stretch, in order, by several threads."""
     threads = torch.get_num_threads()
-    waiting: deque[Future[tuple[Ids, Array]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
-        for part in parts:
-            waiting.append(pool.submit(program.answers, part.tokens, part.starts, part.places))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield from in_order(pool, lambda part: program.answers(part.tokens, part.starts, part.places), parts, threads)

@@ -1,8 +1,8 @@
-"""The stream of a float Transformer after every sublayer, as exact numbers."""
+"""The numbers that a float Transformer writes into its stream, sublayer by sublayer, as exact numbers."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from byheart.networks.transformer.transformer_network import TransformerNetwork
 
@@ -14,38 +14,25 @@ Rows = list[list[int | Fraction]]
 
 
 def trace(network: TransformerNetwork, tokens: Sequence[int]) -> Iterator[tuple[str, Rows]]:
-    """Yield names and numbers: the tokens, the features that each sublayer has written, and the answers.
+    """Yield names and numbers: the tokens, the features that each sublayer writes, and the answers.
 
     An answer is the label with the largest logit; there is one after every token.
     """
     import torch
 
-    module, spec = network.module, network.spec
-    seen: dict[str, Any] = {}
-
-    def keep(layer: Any, _: object, out: Any) -> None:
-        stream = out[0] if isinstance(out, tuple) else out
-        seen[layer.spec.name] = stream.clone()  # the next sublayer writes into the same one
-
-    hooks = [getattr(module, sublayer.name).register_forward_hook(keep) for sublayer in spec.sublayers]
-    try:
-        with torch.no_grad():
-            given = torch.tensor([[int(token) for token in tokens]])
-            answers = module(given)[0].argmax(-1)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    yield "input", [[int(token)] for token in tokens]
-    yield "embedding", _rows(module.embedding.W_E.detach()[given[0]].T, range(len(spec.embeds)))
-    for sublayer in spec.sublayers:
-        yield sublayer.name, _rows(seen[sublayer.name], sorted(set(sublayer.writes)))
-    yield "answer", [[int(answer)] for answer in answers]
+    spec, ids = network.spec, [int(token) for token in tokens]
+    with torch.no_grad():
+        logits, (embedded, *streams) = network.module.watched(torch.tensor([ids]))
+    yield "input", [[token] for token in ids]
+    yield "embedding", _rows(embedded[0], spec.embeds)
+    for sublayer, stream in zip(spec.sublayers, streams, strict=True):
+        yield sublayer.name, _rows(stream[0], sorted(set(sublayer.writes)))
+    yield "answer", [[answer] for answer in logits[0].argmax(-1).tolist()]
 
 
 def _rows(stream: "torch.Tensor", features: Sequence[int]) -> Rows:
-    """Return some features of a stream [D, T], token by token."""
-    columns = stream[list(features)].T.tolist()
-    return [[_exact(value) for value in column] for column in columns]
+    """Return some features of a stream [T, D], token by token."""
+    return [[_exact(value) for value in row] for row in stream[:, list(features)].tolist()]
 
 
 def _exact(value: float) -> int | Fraction:
