@@ -63,7 +63,7 @@ class Answers:
 def at_once(spec: Spec, portion: int = PORTION, free: int | None = None) -> int:
     """Return the number of tokens to read at once: ``portion``, or fewer if a step would make over ``MOST_NUMBERS``.
 
-    On a GPU with ``free`` bytes of memory it is ``ON_GPU``, or fewer if so many tokens do not fit.
+    On a GPU with ``free`` bytes of memory it is ``ON_GPU``, or fewer if these do not fit.
     """
     if free is not None:
         return max(1, min(ON_GPU, free // (TAKES * spec.widest)))
