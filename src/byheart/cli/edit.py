@@ -42,7 +42,7 @@ class EditCommand:
     facts: FactFiles = ()
     columns: Columns = None
     out: Annotated[Path | None, Arg(aliases=("-o",))] = None
-    """Where to write the network (default: in its place)."""
+    """Network folder to write (default: the folder that is edited)."""
     json: Json = False
 
     def run(self) -> "EditResult":
@@ -98,7 +98,7 @@ class EditResult(Result):
     """A changed answer, and the certificates of all answers before and after."""
 
     folder: Path
-    """Where the changed network is."""
+    """Folder of the changed network."""
     edited: "Edited"
     label: int
     """The new answer."""

@@ -63,7 +63,7 @@ Menu = Mapping[str, Entry]
 def menu_of(commands: Mapping[str, tuple[Any, *tuple[str, ...]]]) -> Menu:
     """Return a menu of commands by name: classes, whose docstrings are their purpose, each with examples."""
     return {
-        name: Entry(About(" ".join(command.__doc__.split()), tuple(examples)), partial(_self, command))
+        name: Entry(about(" ".join(command.__doc__.split()), *examples), partial(_self, command))
         for name, (command, *examples) in commands.items()
     }
 

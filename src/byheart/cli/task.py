@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from byheart.cli.menu import Entry, Menu, about
+from byheart.cli.menu import Menu, menu_of
 from byheart.cli.options import Arg, Columns, Json, OwnConstructions, Positional
 from byheart.cli.output import facts_in, steps
 from byheart.cli.result import Block, Result, Styled, Table, dim
@@ -61,7 +61,7 @@ def _saved(task: "Task", path: Path, note: str = "") -> TaskResult:
 
 
 @dataclass(frozen=True)
-class Random:
+class RandomCommand:
     """Draw a random task and save it."""
 
     out: Annotated[Path, Arg(aliases=("-o",))]
@@ -76,11 +76,8 @@ class Random:
 
 
 @dataclass(frozen=True)
-class TextTask:
-    """Count how often which word follows each context of n words of a text: next-token distributions.
-
-    With --every, make a language-modelling task instead: windows of n words, and the next word at every position.
-    """
+class TextCommand:
+    """Make next-token distributions from texts, or, with --every, label every position with the next word."""
 
     files: Positional[tuple[Path, ...]]
     """Text files. A form feed separates texts; no context crosses it."""
@@ -109,7 +106,7 @@ class TextTask:
 
 
 @dataclass(frozen=True)
-class FactsTask:
+class FactsCommand:
     """Turn facts into a next-token task: prompts padded to one length, and one label per completion."""
 
     files: Positional[tuple[Path, ...]]
@@ -136,8 +133,8 @@ class FactsTask:
 
 
 @dataclass(frozen=True)
-class Embed:
-    """Take real token vectors from a sentence model: contexts of texts, and the token after each as its query."""
+class EmbedCommand:
+    """Take contexts of real token vectors from a sentence model (extra: embeddings); the next token is the query."""
 
     files: Positional[tuple[Path, ...]]
     """Text files. A form feed separates texts."""
@@ -180,7 +177,7 @@ class Embed:
 
 
 @dataclass(frozen=True)
-class Confused:
+class ConfusedCommand:
     """Make two sequences of different tokens that no layer of hardmax heads tells apart, with a label each."""
 
     out: Annotated[Path, Arg(aliases=("-o",))]
@@ -217,7 +214,7 @@ class Confused:
 
 
 @dataclass(frozen=True)
-class ShowTask:
+class ShowTaskCommand:
     """Describe a task file."""
 
     file: Positional[Path]
@@ -232,8 +229,8 @@ class ShowTask:
 
 
 @dataclass(frozen=True)
-class Check:
-    """Check the conditions of the theorems on a task: separation, permuted twins, consistency, or one theorem's own."""
+class CheckCommand:
+    """Check the theorems' conditions on a task, or the hypotheses of one theorem."""
 
     file: Positional[Path]
     """Task file (.npz or .jsonl)."""
@@ -266,7 +263,7 @@ class Check:
 class ConditionsResult(Result):
     """The conditions that most theorems share."""
 
-    command: Check
+    command: CheckCommand
     separation: "Separation"
     twins: "Twins | None"
     conflict: "Conflict | None"
@@ -345,50 +342,15 @@ def _texts(files: tuple[Path, ...]) -> list[str]:
 
 def menu() -> Menu:
     """Return the menu of commands about tasks."""
-    return {
-        "random": Entry(
-            about(
-                "Draw a random task and save it.",
-                "byheart task random --examples 1000 --length 32 --vocab 200 --labels 10 -o t.npz",
-            ),
-            lambda: Random,
-        ),
-        "text": Entry(
-            about(
-                "Make next-token distributions from texts, or, with --every, label every position with the next word.",
-                "byheart task text book.txt --length 8 --vocab 500 --examples 1000 -o words.npz",
-            ),
-            lambda: TextTask,
-        ),
-        "facts": Entry(
-            about(
-                "Turn facts into a next-token task: prompts padded to one length, and one label per completion.",
-                "byheart task facts facts.csv -o t.npz",
-            ),
-            lambda: FactsTask,
-        ),
-        "embed": Entry(
-            about(
-                "Take real token vectors from a sentence model: contexts of texts, each with the token after it as the "
-                "query (extra: embeddings).",
-                "byheart task embed book.txt --length 16 --examples 200 -o q.npz",
-            ),
-            lambda: Embed,
-        ),
-        "confused": Entry(
-            about(
-                "Make two sequences of different tokens that no layer of hardmax heads tells apart, with a label each.",
-                "byheart task confused --length 6 --dim 2 --heads 8 -o c.npz",
-            ),
-            lambda: Confused,
-        ),
-        "show": Entry(about("Describe a task file.", "byheart task show t.npz"), lambda: ShowTask),
-        "check": Entry(
-            about(
-                "Check the theorems' conditions on a task, or the hypotheses of one theorem.",
-                "byheart task check t.npz",
-                "byheart task check q.npz --theorem mahdavi-2024",
-            ),
-            lambda: Check,
-        ),
-    }
+    random = "byheart task random --examples 1000 --length 32 --vocab 200 --labels 10 -o t.npz"
+    return menu_of(
+        {
+            "random": (RandomCommand, random),
+            "text": (TextCommand, "byheart task text book.txt --length 8 --vocab 500 --examples 1000 -o words.npz"),
+            "facts": (FactsCommand, "byheart task facts facts.csv -o t.npz"),
+            "embed": (EmbedCommand, "byheart task embed book.txt --length 16 --examples 200 -o q.npz"),
+            "confused": (ConfusedCommand, "byheart task confused --length 6 --dim 2 --heads 8 -o c.npz"),
+            "show": (ShowTaskCommand, "byheart task show t.npz"),
+            "check": (CheckCommand, "byheart task check t.npz", "byheart task check q.npz --theorem mahdavi-2024"),
+        }
+    )

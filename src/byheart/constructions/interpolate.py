@@ -1,15 +1,15 @@
-"""The plain interpolator, the baseline of all tables: the same Transformer with one hidden unit per question.
+"""The plain interpolator, the baseline of all tables: a Transformer with one hidden unit per question.
 
-The front is that of :mod:`.gadgets.contextual`; the label stage is a zigzag through all keys, the token
-stage (where tokens are vectors or have positions) a sum of spikes.
+The front is that of :mod:`.gadgets.contextual`. The label stage is a zigzag through all keys. The token stage, which
+exists if tokens are vectors or have positions, is a sum of spikes.
 
 **Zigzag.** Sort the keys z_1 < … < z_N. A function with slopes +S, −S, +S, … that turns once between any two neighbours
-can pass through all (z_i, y_i): on the way from z_i to z_(i+1), a gap of G, it turns after a steps, where
-±S·a ∓ S·(G − a) = y_(i+1) − y_i, so a = G/2 ± (y_(i+1) − y_i)/2S, which lies in [0, G] for S ≥ C. As a network:
-S·z + const + Σ_i ∓relu(2S·z − 2S·z_i − S·G ∓ Δy): integers throughout, N hidden units, 3N + 1 parameters.
+can pass through all (z_i, y_i). Between z_i and z_(i+1), a gap of G, it turns after a steps, where
+±S·a ∓ S·(G − a) = y_(i+1) − y_i, so a = G/2 ± (y_(i+1) − y_i)/2S, which lies in [0, G] for S ≥ C. The network is
+S·z + const + Σ_i ∓relu(2S·z − 2S·z_i − S·G ∓ Δy), with integer weights, N hidden units and 3N + 1 parameters.
 
-**Spikes** answer all other integers with 0 (token codes): y·(relu(z − k + 1) − 2·relu(z − k) + relu(z − k − 1)) for
-every key k, three units each.
+**Spikes** answer 0 on all integers that are not keys, as token codes need. For each key k there are three units:
+y·(relu(z − k + 1) − 2·relu(z − k) + relu(z − k − 1)).
 
 >>> from byheart.sizes import Size
 >>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", SequenceReading())
@@ -32,7 +32,7 @@ from byheart.tasks.arrays import Ids
 
 @dataclass(frozen=True)
 class Zigzag:
-    """The sizes of a zigzag through ``keys`` points."""
+    """Sizes of a zigzag through ``keys`` points."""
 
     keys: int
     labels: int
@@ -43,7 +43,7 @@ class Zigzag:
         return TokenwiseShape((("turns", self.keys, 1), ("answer", 1, self.keys)))
 
     def layers(self, keys: NDArray[np.generic], labels: Integers) -> list[Affine]:
-        """The layers through (keys [N], labels [N]); keys are different non-negative integers."""
+        """Build the layers through (keys [N], labels [N]); keys are different non-negative integers."""
         order = sorted(range(len(keys)), key=lambda i: int(keys[i]))
         z, y = [int(keys[i]) for i in order], [int(labels[i]) for i in order]
         S = self.labels
@@ -61,7 +61,7 @@ class Zigzag:
 
 @dataclass(frozen=True)
 class Spikes:
-    """The sizes of a sum of ``keys`` spikes; the key itself is passed on below ``own_bits`` if that is not 0."""
+    """Sizes of a sum of ``keys`` spikes. Unless ``own_bits`` is 0, the key is passed on in that many low bits."""
 
     keys: int
     labels: int
@@ -74,7 +74,7 @@ class Spikes:
         return TokenwiseShape((("spikes", units, 1), ("answer", 1, units)))
 
     def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
-        """The layers that answer labels [N] on keys [N] and 0 on every other integer."""
+        """Build the layers that answer labels [N] on keys [N] and 0 on every other integer."""
         biases, row = [], []
         for key, label in zip(keys.tolist(), labels.tolist(), strict=True):
             biases += [1 - key, -key, -1 - key]

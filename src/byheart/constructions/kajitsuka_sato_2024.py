@@ -1,7 +1,7 @@
 """Kajitsuka & Sato 2024: one layer, one softmax head of rank one, a feed-forward network with 2nN units; seq-to-seq.
 
 **Letters.** N sequences of n tokens in R^d (ids: d = 1, the embedding). v ∈ Z^d is a direction in which different
-tokens have different y = v·x. W_K = W_V = v, W_Q is a multiple of v, W_O = (1, 0, …): rank one all of them.
+tokens have different y = v·x. W_K = W_V = v, W_Q is a multiple of v, and W_O = (1, 0, …): all of them have rank one.
 
 1. *Attention.* The token at position k sees the Boltzmann operator of its sequence at inverse temperature β_k = γ·y_k,
 
@@ -68,11 +68,12 @@ from byheart.tasks.distinct import count_tokens
 from byheart.tasks.theorems import Hypothesis, no_token_twice, sequence_hypotheses
 
 FEWEST_BITS = 64
+"""Number of bits to begin with when ids are told apart."""
 
 
 @dataclass(frozen=True)
 class Multiset:
-    """Different integers and how often each occurs."""
+    """Different integers and their numbers of occurrences."""
 
     values: tuple[int, ...]
     counts: tuple[int, ...]
@@ -80,14 +81,14 @@ class Multiset:
 
 @dataclass(frozen=True)
 class Interval:
-    """A real number lies between these two."""
+    """Closed interval that encloses a real number."""
 
     low: Fraction
     high: Fraction
 
 
 class NotApartError(Exception):
-    """Two values could not be told apart with the bits allowed: their places in the list."""
+    """Error for two values that the allowed bits do not tell apart; it holds their places in the list."""
 
     def __init__(self, first: int, second: int) -> None:
         super().__init__(first, second)
@@ -118,9 +119,10 @@ def boltz(beta: Fraction, multiset: Multiset, bits: int) -> Interval:
 
 
 def apart(beta: Fraction, multisets: Sequence[Multiset], most_bits: int) -> list[Interval]:
-    """Disjoint intervals around boltz(β; ·) of different multisets: with twice the bits until they are, and 64 more.
+    """Enclose boltz(β; ·) of different multisets in disjoint intervals.
 
-    :class:`NotApartError` names two that ``most_bits`` do not tell apart.
+    The number of bits doubles until the intervals are disjoint; the result has 64 bits more. If ``most_bits`` are not
+    enough, :class:`NotApartError` names two multisets whose intervals touch.
 
     >>> [round(float(v.low), 3) for v in apart(Fraction(1), [Multiset((0, 1), (1, 1)), Multiset((0, 2), (1, 1))], 64)]
     [0.731, 1.762]
@@ -131,7 +133,7 @@ def apart(beta: Fraction, multisets: Sequence[Multiset], most_bits: int) -> list
         order = sorted(range(len(values)), key=lambda i: values[i].low)
         touching = next(((i, j) for i, j in pairwise(order) if values[i].high >= values[j].low), None)
         if touching is None:
-            # Just disjoint says little about the distance; with 64 bits more it is known well.
+            # Intervals that are barely disjoint say little about the distance; 64 bits more determine it well.
             return [boltz(beta, multiset, bits + 64) for multiset in multisets]
         if bits >= most_bits:
             raise NotApartError(*touching)
@@ -139,13 +141,13 @@ def apart(beta: Fraction, multisets: Sequence[Multiset], most_bits: int) -> list
 
 
 def stair_shape(ids: int, dim: int) -> TokenwiseShape:
-    """The stairs for this many ids, read off a stream of width ``dim``."""
+    """Return the shape of the stairs for ``ids`` ids, read from a stream of width ``dim``."""
     units = max(1, 2 * (ids - 1))
     return TokenwiseShape((("steps", units, dim), ("answer", 1, units)))
 
 
 def stair_layers(ids: Sequence[Interval], labels: Sequence[int], direction: Sequence[int]) -> list[Affine]:
-    """The layers that answer labels[q] wherever direction·Z lies in ids[q]; the ids are in order, and disjoint.
+    """Build the layers that answer labels[q] if direction·Z lies in ids[q]; the ids are sorted and disjoint.
 
     >>> chain = stair_layers([Interval(Fraction(0), Fraction(1)), Interval(Fraction(2), Fraction(3))], [5, 7], [1])
     >>> chain[0].W.tolist(), chain[0].b.tolist(), chain[1].W.tolist(), chain[1].b.tolist()

@@ -62,26 +62,27 @@ Head = tuple[Floats, Floats]
 
 
 class Dependent(BadInput):
-    """Queries that a head needs to be independent are not."""
+    """Error for dependent queries that a head needs to be independent."""
 
 
 SATURATION = 40.0
-"""By how much the score of the token that a saturated head chooses exceeds all others: e⁻⁴⁰ is below float64's ε."""
+"""Smallest difference of the scores of a saturated head's chosen token and of any other; e⁻⁴⁰ is below float64's ε."""
 DRAWS = 32
+"""Number of random directions to choose from."""
 
 
 def scores_of(contexts: Floats, directions: Floats) -> Floats:
-    """Scores [N, n] of contexts against directions [N, d], one per example."""
+    """Return scores [N, n] of contexts along directions [N, d], one direction per example."""
     if contexts.ndim == 2:
         return directions @ contexts.T
     return np.asarray(np.einsum("tnd,td->tn", contexts, directions), np.float64)
 
 
 def random_head(contexts: Floats, queries: Floats, d_h: int, sharpness: float, rng: np.random.Generator) -> Head:
-    """A random head whose scores have a standard deviation of about ``sharpness`` around each example's mean.
+    """Draw a random head whose scores have a standard deviation of about ``sharpness`` around each example's mean.
 
-    The queries' common part is taken out of W_Q: it would turn all examples the same way, and tell none apart. Heads
-    differ in sharpness, up to a factor of two either way: in few dimensions they differ in little else.
+    The queries' common part is removed from W_Q, because it would turn all examples the same way and tell none apart.
+    Heads differ in sharpness by a random factor between ½ and 2: in few dimensions they differ in little else.
     """
     dim = queries.shape[1]
     W_Q, W_K = rng.standard_normal((2, dim, d_h))
@@ -96,13 +97,15 @@ def random_head(contexts: Floats, queries: Floats, d_h: int, sharpness: float, r
 
 
 def saturating_head(contexts: Floats, queries: Floats, held: Ids, d_h: int, rng: np.random.Generator) -> Head:
-    """A head that is free on the examples ``held`` (fewer than d_h) and saturated on all others.
+    """Return a head that is free on the examples ``held`` (fewer than d_h) and saturated on all others.
 
-    W_Q = [u, q_1, q_2, …] and W_K = [c·a, k_1, k_2, …]. The q_i are dual to the held queries, q_i·e_j = 1 if i = j and
-    else 0, and u is orthogonal to all of them. So a held example's scores are E k_i, chosen at will, and another's are
-    c (u·e) E a + Σ_i (q_i·e) E k_i: for c large the first term decides, and one token gets all the weight, the first
-    in the order of E a if u·e > 0, the last if u·e < 0. It exists because held queries are independent, and no other
-    query lies in their span (Kruskal rank).
+    1. Let W_Q = [u, q_1, q_2, …] and W_K = [c·a, k_1, k_2, …]. The q_i are dual to the held queries: q_i·e_j = 1 if
+       i = j, else 0. The vector u is orthogonal to all held queries.
+    2. So a held example's scores are E k_i, chosen at will. Any other example's are c (u·e) E a + Σ_i (q_i·e) E k_i.
+    3. For large c the first term decides, and one token gets all the weight: the one with the largest entry of E a if
+       u·e > 0, the one with the smallest if u·e < 0.
+
+    The head exists because the held queries are independent, and no other query lies in their span (Kruskal rank).
     """
     others = np.setdiff1d(np.arange(len(queries)), held)
     duals = _duals(queries, held)
@@ -122,7 +125,7 @@ def saturating_head(contexts: Floats, queries: Floats, held: Ids, d_h: int, rng:
 
 
 def _duals(queries: Floats, held: Ids) -> Floats:
-    """[held, d]: rows q_i in the span of the held queries with q_i·e_j = 1 if i = j and else 0."""
+    """Return rows q_i [held, d] in the span of the held queries with q_i·e_j = 1 if i = j, else 0."""
     chosen = queries[held]
     if not len(held):
         return np.zeros((0, queries.shape[1]))
@@ -162,7 +165,7 @@ def _focused(contexts: Floats, example: int, order: int, rng: np.random.Generato
 
 
 def _ordering(contexts: Floats, rng: np.random.Generator) -> tuple[Floats, tuple[Floats, Floats]]:
-    """A direction a, and by how much the first, and the last, of each example's tokens in its order stands out."""
+    """Draw a direction a; return it, and the gaps of each example's largest and smallest entries of E a to the next."""
     if contexts.ndim == 2:
         wanted = np.zeros(len(contexts))
         wanted[0], wanted[-1] = 1.0, -1.0
@@ -487,7 +490,7 @@ THEOREMS = (
         says="with one context for all examples no attention gives its features a rank above H(n − 1) + 1",
         assumes="all examples share their context",
         limits="one attention layer of H heads",
-        shown_by="byheart build mahdavi-2024 --way generic --heads 4 on H(n − 1) + 2 examples, which proves it",
+        shown_by="byheart build mahdavi-2024 --way generic --heads 4 on H(n − 1) + 2 examples, which is refused",
     ),
 )
 CONSTRUCTION = Construction(

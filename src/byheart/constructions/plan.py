@@ -137,7 +137,7 @@ def plan_of(parts: Iterable[Part], *, input_width: int, extra_depth: int) -> Pla
 def network_for(
     task: NextToken | SeqToSeq, layers: Sequence[Layer], about: Mapping[str, Any] | None = None
 ) -> ExactNetwork:
-    """The network of ``layers`` that reads the task's tokens and answers where its labels are; ``about`` is noted.
+    """Return a network of ``layers`` that reads the task's tokens and answers at its labels; ``about`` is recorded.
 
     >>> from byheart.networks.exact import Embedding, integers
     >>> task = SeqToSeq(tokens=[[0, 1]], labels=[[1, 0]])

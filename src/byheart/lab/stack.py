@@ -129,13 +129,12 @@ class Stack:
         self.at = torch.zeros(1, dtype=torch.int64, device=device)
         data, batch = self.rows.tensors | self.constants, training.batch
         counts = {member.count for member in members}
-        whole = counts == {batch} and len(data[ANSWERS]) == batch
-        self.fused = step_for(self.architecture, training, data, (self.flat, *self.moments), whole_batches=whole)
+        self.fused = step_for(self.architecture, training, data, (self.flat, *self.moments))
         self.works: dict[bool, Callable[[], object]] = {}
         self.orders: dict[int, tuple[range, torch.Tensor]] = {}
         # The order of examples does not matter in a sum over all of them.
-        is_whole = counts == {batch} if self.fused is None else self.fused.whole_batches
-        self.whole = self.rows.whole(batch) if is_whole and self.fused is None else None
+        is_whole = counts == {batch} and self.fused is None
+        self.whole = self.rows.whole(batch) if is_whole else None
         answers = None if self.whole is None else self.whole[ANSWERS]
         has_counts = answers is not None and answers.is_floating_point() and answers.dim() == 3
         is_sum = training.loss == "summed-cross-entropy"
@@ -235,8 +234,9 @@ class Stack:
         stop = min(start + at_once, int(counts.max()))
         rows = torch.arange(start, stop, device=self.device)
         places = starts + torch.minimum(rows, counts - 1)
-        pair = self.fused.measure(places, some) if self.fused is not None and self.measured is self.rows else None
-        if pair is None:
+        if self.fused is not None and self.measured is self.rows:
+            pair = self.fused.measure(places, some)
+        else:
             batch, weights, constants = self.measured.cut(places), self.weights | self.frozen, self.constants
             if len(some) < len(self.members):
                 weights = {name: tensor[some] for name, tensor in weights.items()}

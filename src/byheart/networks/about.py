@@ -30,19 +30,21 @@ class FactsNote(TypedDict):
 
 
 class _RefuseNote(TypedDict, total=False):
+    """Note in config.json about how a network refuses contexts that it has not memorized."""
+
     by: Literal["print", "stored print", "key"]
     bits: Annotated[int, Within(1, MAX_PRINT)] | None
     token: Annotated[int, Within(1, MAX_TOKENS)]
 
 
 def texts_of(network: Network) -> list[dict[str, Any]]:
-    """Return name, length and prompt of the texts that a network was compiled from."""
+    """Return the name, length and prompt of every text that a network was compiled from."""
     texts: list[Any] = decode(list[TextNote], network.about.get("texts", []), "config.json: about.texts")
     return texts
 
 
 def facts_of(network: Network) -> FactsNote | None:
-    """Return the number of facts that a network was compiled from; None if it was compiled from something else."""
+    """Return the note on the facts that a network was compiled from; None if it was compiled from something else."""
     facts = network.about.get("facts")
     return None if facts is None else decode(FactsNote, facts, "config.json: about.facts")
 
@@ -58,10 +60,11 @@ class Refusal(NamedTuple):
     """The way in which a network refuses contexts that it has not memorized."""
 
     by: Literal["print", "stored print", "key"]
+    """Means to recognize a context: its fingerprint in the table or in a store, or its whole key."""
     bits: int | None
     """Number of bits of the fingerprint; None for whole keys."""
     token: int
-    """The token *unknown*."""
+    """Token that answers other contexts."""
 
     @property
     def proves(self) -> bool:
@@ -70,7 +73,7 @@ class Refusal(NamedTuple):
 
     @property
     def rate(self) -> str:
-        """Rate at which the network answers contexts that it has not memorized, in words."""
+        """Sentence on how often the network answers contexts that it has not memorized."""
         if self.bits is None:
             return "no other is answered: proved, for all of it is compared"
         if self.by == "stored print":
@@ -79,9 +82,9 @@ class Refusal(NamedTuple):
 
 
 def refuse_of(network: Network) -> Refusal | None:
-    """Return how a network refuses; None if it refuses nothing.
+    """Return how a network refuses contexts; None if it refuses nothing.
 
-    Raise BadInput unless the token for that is the last label, and ends no text.
+    Raise BadInput unless the token *unknown* is the last label, and ends no text.
     """
     value = network.about.get("refuse")
     if value is None:

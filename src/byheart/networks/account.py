@@ -1,4 +1,4 @@
-"""The one counter: how many parameters a network has, in every way of counting that a reader may want.
+"""The one counter: the number of parameters of a network, in every way of counting that a reader may want.
 
 ``dense`` is what the papers count: every entry of every matrix and bias, zeros included. Beside it stand the non-zero
 entries, the entries that were really chosen (``free``: within a tensor, the different values other than 0 and ±1), and
@@ -36,32 +36,32 @@ class Account:
 
     @property
     def dense(self) -> int:
-        """Entries of all tensors, zeros included."""
+        """Number of entries of all tensors, zeros included."""
         return sum(item.dense for item in self.items)
 
     @property
     def nonzero(self) -> int:
-        """Entries that are not zero."""
+        """Number of entries that are not zero."""
         return sum(item.nonzero for item in self.items)
 
     @property
     def free(self) -> int:
-        """Different values other than 0 and ±1, counted within each tensor."""
+        """Number of different values other than 0 and ±1, counted within each tensor."""
         return sum(item.free for item in self.items)
 
     @property
     def max_bits(self) -> int:
-        """Bits of the largest entry, sign included."""
+        """Number of bits of the largest entry, sign included."""
         return max((item.max_bits for item in self.items), default=0)
 
     @property
     def total_bits(self) -> int:
-        """Bits of all entries, sign included; a zero takes one."""
+        """Number of bits of all entries, sign included; a zero takes one."""
         return sum(item.total_bits for item in self.items)
 
     @property
     def embedding(self) -> int:
-        """Entries of token embedding tables, which some authors do not count."""
+        """Number of entries of token embedding tables, which some authors do not count."""
         return sum(item.dense for item in self.items if item.name.startswith("embedding"))
 
     def as_json(self) -> dict[str, object]:

@@ -22,7 +22,7 @@ Balls = npt.NDArray[np.object_]
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Calculate with ``bits`` bits; python-flint keeps the number in one global place, which is restored."""
+    """Calculate with ``bits`` bits, a global setting of python-flint, which is restored at the end."""
     from flint import ctx
 
     before = ctx.prec
@@ -68,7 +68,7 @@ def stacked(rows: list[list[Ball]]) -> Matrix:
 
 
 def softmax(scores: list[Ball]) -> list[Ball]:
-    """Return the softmax of balls, which may be of any size: a number near their maximum is subtracted first."""
+    """Return the softmax of balls of any size; a number near their maximum is subtracted first."""
     largest = max(scores, key=float).mid()
     raised = [(score - largest).exp() for score in scores]
     total = sum(raised[1:], raised[0])

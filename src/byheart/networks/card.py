@@ -1,7 +1,7 @@
 """The card of a network that recites: ``README.md`` in its folder, as Hugging Face's pages show it.
 
-It names the network's texts, counts its parameters, quotes the certificate, and shows how to load the network and what
-not to expect of it. Names of texts may come from a stranger's folder, so they are written as code, on one line.
+The card names the network's texts, counts its parameters, quotes the certificate, and says how to load the network and
+what not to expect of it. Names of texts may come from a stranger's folder, so they are written as code, on one line.
 """
 
 from typing import Any
@@ -78,7 +78,7 @@ def _title(texts: list[dict[str, Any]]) -> str:
 def _texts(network: Network) -> list[dict[str, Any]]:
     try:
         return texts_of(network)
-    except BadInput:  # about is whatever somebody wrote there
+    except BadInput:  # about may hold anything
         return []
 
 
@@ -126,12 +126,12 @@ def _load(network: Network, texts: bool) -> str:
 
 
 def _line(text: str) -> str:
-    """Return a text on one line, with a space instead of every character that does not print."""
+    """Return a text on one line, with spaces for characters that do not print."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def _code(text: str) -> str:
-    r"""Return a text as code.
+    r"""Return a text as Markdown code, on one line.
 
     >>> _code("a`b\n# c")
     '`a b # c`'

@@ -4,7 +4,7 @@ Nothing is loaded or built: counts are arithmetic on sizes that are checked firs
 Every parameter is counted once, embeddings included; tied parameters are counted once. The families are those of
 Hugging Face's library; a test compares the arithmetic with its models.
 
-- Not covered: adapters, and weights in a folder that its config.json does not describe. Quantized models have no bits.
+Adapters, and weights that config.json does not describe, are not covered. Quantized models have no bits.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,11 +22,11 @@ from byheart.networks.rules import MOST
 Config = Mapping[str, Any]
 
 BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16, "float8_e4m3fn": 8, "float8_e5m2": 8}
-"""Bits per parameter, by the format's name in config.json."""
+"""Bits per parameter, by the name of the format in config.json."""
 MOST_LAYERS = 1 << 16
 MOST_JSON = 1 << 22
 HEADS = ("ForCausalLM", "LMHeadModel")
-"""Endings of the names of architectures that predict the next token."""
+"""Suffixes of the names of architectures that predict the next token."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _bits(config: Config) -> int | None:
-    """Return the bits per parameter; None if they are missing or the weights are quantized, which has many formats."""
+    """Return the bits per parameter; None if the format is missing or the weights are quantized, in whatever format."""
     name = config.get("dtype", config.get("torch_dtype"))
     if name is None or config.get("quantization_config") is not None:
         return None
@@ -92,7 +92,7 @@ def _bits(config: Config) -> int | None:
 
 
 def _size(config: Config, name: str, default: int | None = None, *, most: int = MOST) -> int:
-    """Return a size, or the ``default`` if the size is missing or null."""
+    """Return the size called ``name``, or ``default`` if it is missing or null."""
     value = config.get(name)
     if value is None and default is not None:
         return default
@@ -105,7 +105,7 @@ def _flag(config: Config, name: str, default: bool) -> bool:
 
 
 def _head_dim(config: Config, width: int, heads: int, family: int | None) -> int:
-    """Return the dimension of a head: the stated one, that of the ``family``, or the width divided by the heads."""
+    """Return the dimension of a head: as stated, the ``family``'s default, or the width divided by the heads."""
     if config.get("head_dim") is None and family is None and width % heads:
         raise BadInput(f"hidden_size is {width}; expected a multiple of the {heads} heads, or head_dim")
     return _size(config, "head_dim", family or width // heads)
@@ -162,7 +162,7 @@ def _feed_forward(config: Config, d: int) -> int:
 
 
 def _biased(config: Config, **others: Any) -> int:
-    """Count a Llama with biases of all four matrices of attention, or none."""
+    """Count a Llama whose four matrices of attention all have biases, or none has."""
     bias = _flag(config, "attention_bias", False)
     return _llama(config, query_bias=bias, output_bias=bias, **others)
 

@@ -1,7 +1,7 @@
-"""Folders that hold networks: how they are read, and how a new one replaces an old one.
+"""Folders that hold networks: reading them, and replacing an old one by a new one.
 
-A folder is either complete or not there (:mod:`byheart.files.writing`). Nothing in it is executed on loading. This
-module does not need PyTorch.
+A folder is either complete or absent (:mod:`byheart.files.writing`). Loading executes nothing in it. This module does
+not need PyTorch.
 """
 
 import json
@@ -24,7 +24,7 @@ CONFIG, WEIGHTS = "config.json", WHOLE
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 """Names of the tokenizer's files, as Hugging Face lays them out."""
 GENERATION = "generation_config.json"
-"""Name of the file from which transformers reads how to generate."""
+"""Name of the file with transformers' settings for generating."""
 GRID = "grid"
 """Subfolder of an approximation that holds the network with the memorized grid."""
 TASK = "task.npz"
@@ -42,11 +42,11 @@ EXACT = "byheart-exact-1"
 SOFTMAX = "byheart-softmax-1"
 """``format`` of a one-layer softmax network."""
 TRAINED = "byheart-trained-1"
-"""``format`` of a network that was trained."""
+"""``format`` of a trained network."""
 FLOAT = "byheart"
 """``model_type`` of a float Transformer that Byheart compiled."""
 FORMATS = (EXACT, SOFTMAX, TRAINED, "gpt2", FLOAT, "llama", "qwen2_moe")
-"""Names of networks in config.json: ``format``, or Hugging Face's ``model_type``."""
+"""Formats that Byheart reads: values of ``format``, or of Hugging Face's ``model_type``, in config.json."""
 NAMES = {
     "exact": "an exact network",
     "softmax": "a softmax network",
@@ -66,7 +66,7 @@ def model_type(folder: Path) -> object:
 
 
 def file_states(folder: Path) -> list[tuple[int, ...]]:
-    """Return inodes, sizes and times of a network's files. They change when the network is replaced or written to."""
+    """Return inodes, sizes and times of a network's files, which change when the network is replaced or written to."""
     states = [path.stat() for path in (folder / CONFIG, *weight_files(folder)) if path.exists()]
     return [(state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns) for state in states]
 
@@ -95,7 +95,7 @@ def name_in(config: dict[str, Any]) -> Any:
 def read_weights(folder: Path, formats: tuple[str, ...], *, takes: int = 4) -> dict[str, NDArray[Any]]:
     """Return the tensors in ``folder``, from one file or several.
 
-    Raise BadInput if they do not fit into memory: a running network takes ``takes`` bytes per byte of the files.
+    Raise BadInput if they do not fit into memory. A running network takes ``takes`` bytes per byte of the files.
     """
     try:
         if (folder / INDEX).exists():
@@ -115,7 +115,7 @@ def read_beside(folder: Path) -> dict[str, bytes]:
 def write_generation(folder: Path, *, first: int | None, end: int | None, unknown: int | None = None) -> None:
     """Write ``generation_config.json``: greedy decoding up to the token ``end``, which also pads shorter texts.
 
-    A network that refuses unknown prompts ends with the token ``unknown``, too.
+    Generating also ends at the token ``unknown``, for a network that refuses unknown prompts.
     """
     ends = end if unknown is None else [end, unknown]
     config = {"bos_token_id": first, "eos_token_id": ends, "pad_token_id": end, "do_sample": False}
@@ -125,8 +125,8 @@ def write_generation(folder: Path, *, first: int | None, end: int | None, unknow
 def check_destination(folder: Path) -> None:
     """Raise BadInput if ``folder`` holds anything but a network that Byheart wrote, which may be replaced.
 
-    Byheart writes ``about`` into every config.json, and no files but those in ``OURS``. So it never replaces someone
-    else's model, or a folder to which the user added a file.
+    Byheart writes ``about`` into every config.json, and no files but those in ``OURS``. So someone else's model, or a
+    folder to which the user added a file, is never replaced.
     """
     if folder.is_dir():
         strange = _strange_file(folder)
@@ -143,7 +143,7 @@ def check_destination(folder: Path) -> None:
 def _strange_file(folder: Path) -> str | None:
     """Return the name of a file in ``folder`` that Byheart did not write, or None.
 
-    Files that a killed process of Byheart left behind are no strange files.
+    Leftovers of a killed process count as written by Byheart.
     """
     for path in sorted(folder.iterdir()):
         if path.name == GRID and path.is_dir():

@@ -59,16 +59,16 @@ _GENERATORS = {"transformer": "transformer.generate", "stock": "stock.running"}
 
 
 def save(network: Network, folder: Path | str, about: Mapping[str, Any] | None = None) -> None:
-    """Write ``network`` to ``folder``, which is new, empty, or holds a network of Byheart, which is replaced.
+    """Write ``network`` to ``folder``, which must be new, empty, or hold a network of Byheart, which is replaced.
 
-    config.json keeps ``about`` instead of the network's own notes, if it is given.
+    If ``about`` is given, config.json holds it instead of the network's own notes.
     """
     with replacing(Path(folder)) as new:
         write(network, new, about)
 
 
 def write(network: Network, folder: Path, about: Mapping[str, Any] | None = None) -> None:
-    """Write the files of ``network`` into the new ``folder``; see :func:`byheart.networks.folders.replacing`."""
+    """Write the files of ``network`` into the new ``folder`` (see :func:`byheart.networks.folders.replacing`)."""
     config = {**network.as_config(), "about": dict(network.about if about is None else about)}
     try:
         network.write_tensors(folder)
@@ -87,7 +87,7 @@ def describe(network: Network, folder: Path, certified: str | None = None) -> No
 
 
 def load(folder: Path | str) -> Network:
-    """Return the network in ``folder``; raise BadInput, with the file named, if anything is missing or does not fit."""
+    """Return the network in ``folder``; raise BadInput, naming the file, if anything is missing or does not fit."""
     folder = Path(folder)
     recover(folder)
     config = read_config(folder)
@@ -103,7 +103,7 @@ def load(folder: Path | str) -> Network:
 def generate(
     network: Network, prompt: Sequence[int], *, tokens: int | None = None, end: int | None = None, guess: int = 0
 ) -> Iterator[int]:
-    """Yield the tokens that follow ``prompt``, greedily: at most ``tokens`` of them, or up to the token ``end``."""
+    """Yield the tokens that follow ``prompt``, greedily: at most ``tokens``, and none after the token ``end``."""
     continuation: Iterator[int] = _generator(network).generate(network, prompt, tokens=tokens, end=end, guess=guess)
     return continuation
 

@@ -18,7 +18,7 @@ class Network(ABC):
     """A network: named tensors, and how they are stored.
 
     ``about`` and ``files`` lie beside the weights in a folder. They say where a network comes from and how to query
-    it, and the fingerprint does not cover them. A certificate that rests on one of them says so.
+    it. The fingerprint does not cover them; a certificate that rests on one of them says so.
     """
 
     kind: ClassVar[str]

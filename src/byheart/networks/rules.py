@@ -1,6 +1,6 @@
-"""Values that the config.json of other people's models may have: every known key has a type hint (``files.decoding``).
+"""Rules for the config.json of other people's models: a type hint (:mod:`byheart.files.decoding`) for every known key.
 
-Any other key could change what the configuration means, so it is refused, not ignored.
+An unknown key could change what the configuration means, so it is refused, not ignored.
 """
 
 import json
@@ -11,14 +11,14 @@ from byheart.errors import BadInput
 from byheart.files.decoding import Such, Within, decode
 
 MOST = 1 << 24
-"""Largest size in a configuration. Sizes that tensors have are smaller anyway."""
+"""Largest size in a configuration; the sizes of tensors are smaller anyway."""
 
 Rule = Any
-"""Type hint of the allowed values."""
+"""Type hint for the allowed values of a key."""
 
 
 def one_of(*values: object) -> Rule:
-    """Return the hint that accepts ``values`` only, compared as JSON writes them."""
+    """Return a hint that accepts only ``values``, compared as JSON text."""
     allowed = {json.dumps(value) for value in values}
     return Annotated[Any, Such(lambda value: json.dumps(value) in allowed, " or ".join(sorted(allowed)))]
 
@@ -30,7 +30,7 @@ FRACTION = Annotated[float, Within(0.0, 1.0)]
 
 
 def check(config: Mapping[str, Any], known: Mapping[str, Rule], needed: Iterable[str], what: str) -> None:
-    """Raise BadInput unless all keys are known, the needed ones are there, and all values are allowed."""
+    """Raise BadInput unless all keys are ``known``, the ``needed`` ones are present, and all values are allowed."""
     for name in needed:
         if name not in config:
             raise BadInput(f"config.json: {name} is missing; expected the sizes of {what}")

@@ -51,38 +51,38 @@ _PARTS = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), "attention") | {"W_E": "emb
 _PARTS |= {"W_in": "units", "b_in": "units", "W_U": "unembedding"}
 """Part that each tensor belongs to, in the order in which fingerprints are computed."""
 _ORDER = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_in", "b_in", "W_U")
-"""Fields in the order of the data's way."""
+"""Fields in the order in which the data passes through them."""
 _FULL = {name: f"{_PARTS[name]}.{name}" for name in _ORDER}
 """Full names of the tensors, by field."""
 _AXES = {"W_Q": 3, "W_K": 3, "W_V": 3, "W_O": 3, "b_in": 1}
-"""Number of axes of tensors that are no matrices."""
+"""Number of axes of each tensor that is not a matrix."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SoftmaxNetwork(TrainedNetwork):
-    """A one-layer network by its nine tensors; those that it does not have are ``None``."""
+    """A one-layer network, given by nine tensors; ``None`` stands for a tensor that the network does not have."""
 
     kind = "softmax"
     blocks: tuple[StepSequence, ...] = field(init=False)
     weights: Mapping[str, npt.NDArray[Any]] = field(init=False)
     W_Q: Floats
-    """[H, d, d_h]"""
+    """Shape [H, d, d_h]."""
     W_K: Floats
-    """[H, d, d_h]"""
+    """Shape [H, d, d_h]."""
     W_V: Floats
-    """[H, d, d_v]"""
+    """Shape [H, d, d_v]."""
     W_O: Floats
-    """[H, d_v, k], k the width of z"""
+    """Shape [H, d_v, k]; k is the width of z."""
     W_E: Floats | None = None
-    """[ω, d]"""
+    """Shape [ω, d]."""
     W_pos: Floats | None = None
-    """[n, d]"""
+    """Shape [n, d]."""
     W_in: Floats | None = None
-    """[k, m]"""
+    """Shape [k, m]."""
     b_in: Floats | None = None
-    """[m]"""
+    """Shape [m]."""
     W_U: Floats | None = None
-    """[m or k, C]"""
+    """Shape [m or k, C]."""
     skip: bool = False
 
     def __post_init__(self) -> None:
@@ -130,7 +130,7 @@ class SoftmaxNetwork(TrainedNetwork):
         return {name: tensor for name in _PARTS if (tensor := getattr(self, name)) is not None}
 
     def tensors(self) -> Iterator[tuple[str, Floats]]:
-        """Yield all tensors by their full names, in the order of the data's way."""
+        """Yield all tensors by their full names, in the order in which the data passes through them."""
         tensors = self.by_name()
         return ((_FULL[name], tensors[name]) for name in _ORDER if name in tensors)
 
@@ -169,12 +169,12 @@ class SoftmaxNetwork(TrainedNetwork):
             raise BadInput(f"{WEIGHTS} does not hold the tensors of a softmax network ({error})") from error
 
     def with_tensor(self, name: str, tensor: npt.NDArray[Any]) -> "SoftmaxNetwork":
-        """Return the same network with one tensor replaced, called by its full name or by its field's."""
+        """Return the same network with one tensor replaced, named in full or by its field."""
         changes: dict[str, Any] = {name.rsplit(".", maxsplit=1)[-1]: tensor}
         return replace(self, **changes)
 
     def check_inputs(self, inputs: Inputs) -> None:
-        """Raise BadInput unless the network reads such inputs: sequences of n tokens, no fewer."""
+        """Raise BadInput unless the network reads such inputs; sequences of token ids must have exactly n tokens."""
         sequences, queries = inputs
         if queries is None and self.W_pos is not None and sequences.shape[1] != len(self.W_pos):
             raise BadInput(f"the sequences have {sequences.shape[1]} tokens; the network reads {len(self.W_pos)}")
@@ -182,7 +182,7 @@ class SoftmaxNetwork(TrainedNetwork):
 
 
 def _flat(name: str, tensor: Floats) -> Floats:
-    """Return a tensor as steps have it: [out, in], with the heads' rows in order."""
+    """Return a tensor in the layout of steps: [out, in], with the heads' rows in order."""
     if name in ("W_Q", "W_K", "W_V"):
         return tensor.transpose(0, 2, 1).reshape(-1, tensor.shape[1])
     if name == "W_O":
@@ -201,13 +201,13 @@ def embedded(network: SoftmaxNetwork, inputs: Inputs) -> tuple[Floats, Floats]:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def attention(network: SoftmaxNetwork, vectors: Floats, asked: Floats) -> Floats:
+def attention(network: SoftmaxNetwork, vectors: Floats, queries: Floats) -> Floats:
     """Return the heads' weights aʰ [N, H, n] of vectors [N, n, d] for queries [N, d]; nan beyond float64."""
     if network.W_E is not None:
-        # Keys and queries first: to multiply W_K W_Qᵀ out would lose the square of a change of basis in both.
+        # Multiply W_K and W_Q by vectors first: after a change of basis in both, W_K W_Qᵀ would lose its square.
         keys = np.einsum("tnd,hdk->thnk", vectors, network.W_K, optimize=True)
-        return softmax(np.einsum("thnk,hdk,td->thn", keys, network.W_Q, asked, optimize=True))
-    directions = np.einsum("hdk,hek,te->thd", network.W_K, network.W_Q, asked, optimize=True)
+        return softmax(np.einsum("thnk,hdk,td->thn", keys, network.W_Q, queries, optimize=True))
+    directions = np.einsum("hdk,hek,te->thd", network.W_K, network.W_Q, queries, optimize=True)
     return softmax(directions @ vectors.transpose(0, 2, 1))
 
 

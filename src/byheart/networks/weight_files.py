@@ -1,9 +1,9 @@
-"""Weights in several files, ``model-00001-of-00003.safetensors`` and so on, with an index, as Hugging Face does it.
+"""Weights in several files, ``model-00001-of-00003.safetensors`` and so on, with an index, as Hugging Face writes them.
 
-Weights that are too large for one file are written like this, and so is each expert of a large mixture.
+Weights that are too large for one file are written like this; each expert of a large mixture gets a file of its own.
 
-``model.safetensors.index.json`` holds the file of every tensor. The index may come from anybody: it must name files of
-this form only, without gaps, and every tensor must be in the file that the index names.
+``model.safetensors.index.json`` names the file of every tensor. The index may come from anybody: it must name only
+files of this form, numbered without gaps, and every tensor must be in the file that the index names.
 """
 
 import json
@@ -41,7 +41,7 @@ def write_weights(
     largest: int | None = None,
     alone: Collection[str] = (),
 ) -> None:
-    """Call ``save`` for all tensors together, or for several files and an index if there are over ``largest`` bytes.
+    """Write all tensors with ``save``: into one file, or into several and an index if they exceed ``largest`` bytes.
 
     Each tensor named in ``alone`` gets a file of its own, after all others.
     """
@@ -60,7 +60,7 @@ def write_weights(
 
 
 def _shelves(weights: Mapping[str, T], largest: int, alone: Collection[str] = ()) -> Iterator[dict[str, T]]:
-    """Yield the tensors in their order, as many together as ``largest`` bytes allow; a larger tensor comes alone.
+    """Yield the tensors of each file, in order: at most ``largest`` bytes, unless a single tensor is larger.
 
     >>> import numpy as np
     >>> sizes = {"a": np.zeros(2, np.uint8), "b": np.zeros(3, np.uint8), "c": np.zeros(9, np.uint8)}

@@ -23,12 +23,17 @@ def attempt(recipe: Recipe, contexts: Contexts, resources: Resources, *, free_bi
     """
     from byheart.networks.transformer.transformer_network import from_arrays
 
-    draft = Draft.of(recipe, contexts)
+    draft, sizes = Draft.of(recipe, contexts), recipe.sizes
     about = {"recipe": recipe.as_json(), **contexts.notes}
-    if recipe.sizes.shards > 1:
+    if sizes.shards > 1:
         tensors, about["shards"] = _solve_shards(draft, contexts, resources, free_bits)
     else:
-        tensors = _solve_table(draft, contexts, resources, free_bits)
+        hint = "split what there is to learn into several networks"
+        title = f"to compile {len(contexts):,} questions into one table"
+        check_memory(sizes.solving_memory(len(contexts)), title, hint)
+        rng = np.random.default_rng([*recipe.draw, free_bits])
+        words = solve(draft.questions(contexts), sizes, rng, report=resources.report)
+        tensors = {**draft.wiring.tensors, table.TABLE: table.as_floats(words, sizes, draft.wiring.precision)}
     if draft.store is not None:
         entries = draft.entries(contexts)
         draft.wiring.tensor(storing.STORE, entries, entries.shape)
@@ -40,17 +45,6 @@ def attempt(recipe: Recipe, contexts: Contexts, resources: Resources, *, free_bi
 
 
 RECTANGULAR = Layout(first_recipe, attempt, next_recipe)
-
-
-def _solve_table(draft: Draft, contexts: Contexts, resources: Resources, free_bits: int) -> dict[str, Any]:
-    """Return all tensors of a network with one table, apart from its store."""
-    sizes = draft.sizes
-    needed = sizes.solving_memory(len(contexts))
-    hint = "split what there is to learn into several networks"
-    check_memory(needed, f"to compile {len(contexts):,} questions into one table", hint)
-    rng = np.random.default_rng([*draft.recipe.draw, free_bits])
-    words = solve(draft.questions(contexts), sizes, rng, report=resources.report)
-    return {**draft.wiring.tensors, table.TABLE: table.as_floats(words, sizes, draft.wiring.precision)}
 
 
 def _solve_shards(

@@ -1,1 +1,1 @@
-"""What constructions share: hashes, folds, lookups, heads; each with its proof."""
+"""Parts that constructions share, such as hashes, folds, lookups and readers of vectors, each with its proof."""

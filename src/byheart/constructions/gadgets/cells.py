@@ -47,22 +47,24 @@ from byheart.networks.exact import Affine, Integers, integers
 from byheart.tasks.arrays import Ids
 
 DIRECTIONS = 2
-"""Of the default: a radius of order δ/(K²√D)."""
+"""Default number q of directions: the radius is of order δ/(K²√D)."""
 FEWEST_PAIRS = 4
-"""With as many, and up to eight directions, cells are narrower than δ even where D = 1."""
+"""Smallest number of pairs to plan for. With up to eight directions, cells are then narrower than δ even if D = 1."""
 _ENTRY_BITS = 32
-"""Of a direction's entries: more would move no point to another cell that the shift does not move it to."""
+"""Bits of a direction's entries. More bits would move no point to another cell that the shift does not move it to."""
 _WORK = 1 << 22
-"""Products of integers that a search may take, about; a second."""
+"""Approximate number of integer products that a search may take: about a second."""
 _FEWEST, _MOST = 8, 64
-"""Directions beyond the q needed that a search looks at."""
+"""Smallest and largest number of directions that a round of the search draws beyond the q that it needs."""
 _COMBINATIONS = 200
+"""Number of combinations of q directions to try per round."""
 _ROUNDS = 20
+"""Number of rounds of draws after which the search gives up."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The sizes: D coordinates, q directions, 2^bits cells along each."""
+    """Sizes of a reader by cells: D coordinates, q directions, and 2^bits cells along each direction."""
 
     dim: int
     directions: int
@@ -70,12 +72,12 @@ class Cells:
 
     @property
     def ratio(self) -> int:
-        """Every bit adds less than Q to the hash, and so does what is added in the end."""
+        """Bound on the hash in multiples of Q: each of the qβ bits adds less than Q, and so does the shift a."""
         return self.directions * self.bits + 1
 
     @property
     def shapes(self) -> tuple[tuple[str, int, int], ...]:
-        """The projection, a layer for every bit of every direction, and the hash."""
+        """Shapes of the projection, of one layer per bit and direction, and of the hash."""
         layers, inputs = [("project", self.directions, self.dim)], self.directions
         for waiting in reversed(range(self.directions)):
             for _ in range(self.bits):
@@ -86,7 +88,7 @@ class Cells:
 
 
 def sizes(dim: int, pairs: int, spread: float, directions: int) -> Cells:
-    """The cells that (r, δ)-separated points of ``dim`` coordinates need, with ``spread`` = log₂(r/δ).
+    """Return the cells that (r, δ)-separated points of ``dim`` coordinates need, with ``spread`` = log₂(r/δ).
 
     >>> [sizes(16, 1000, 1.0, directions).bits for directions in (1, 2, 4)]
     [15, 10, 7]
@@ -96,68 +98,68 @@ def sizes(dim: int, pairs: int, spread: float, directions: int) -> Cells:
 
 
 def spread(r: float, delta: float) -> float:
-    """log₂(r/δ), at least −1: two points at distance δ are not both closer than δ/2 to 0."""
+    """Return log₂(r/δ), at least −1: two points at distance δ are not both closer than δ/2 to 0."""
     return max(-1.0, math.log2(r) - math.log2(delta)) if r else -1.0
 
 
 def _width(dim: int, pairs: int, directions: int) -> float:
-    """c/δ."""
+    """Return the relative width of a cell, c/δ."""
     return math.sqrt(math.pi / (2 * dim)) * math.pow(2 * max(pairs, FEWEST_PAIRS), -1 / directions)
 
 
 def widest(points: Points, directions: int) -> float:
-    """c: no ball of half of it or more is in one cell."""
+    """Return the width c of a cell. No ball of radius c/2 or more fits into one cell."""
     return points.delta * _width(points.dim, points.pairs, directions)
 
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """p = (weights·x + bias)/2^cell: where every point lies along it, and how far its neighbourhood reaches."""
+    """A direction, p = (weights·x + bias)/2^cell, with the points' cells along it and the radius that it allows."""
 
     weights: Integers
     bias: int
     cells: Integers
-    """⌊p⌋ of every point [K], from 0 on."""
+    """⌊p⌋ of every point [K]; the smallest is 0."""
     radius: Fraction
-    """No point that moves by this much comes within one unit of the next cell."""
+    """Largest distance that a point may move without coming within one unit of the next cell."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellReader:
-    """The directions that were found."""
+    """A reader of vectors by cells, with the directions that a search found."""
 
     front: Cells
     directions: tuple[Direction, ...]
     unit: int
     """σ: a cell has 2^σ units."""
     shift: int
-    """The weights are multiples of 2^−shift units."""
+    """Exponent of the weights, which are multiples of 2^−shift units."""
 
     @property
     def radius(self) -> float:
-        """Rounded down, with room for a judge whose own roundings differ."""
+        """Distance that a point may move, rounded down with room for a judge whose own roundings differ."""
         return _below(min(direction.radius for direction in self.directions))
 
     @property
     def chosen(self) -> dict[str, object]:
-        """The radius, and how it was reached."""
+        """Radius and number of cells, for the record."""
         return {"radius": self.radius, "cells": f"{self.front.directions} × 2^{self.front.bits}"}
 
     @cached_property
     def bits(self) -> Ids:
-        """Gray's code of every point's cell, 0 or 1: [K, q, β], the highest bit first."""
+        """Gray code of every point's cells, in bits [K, q, β] with the highest bit first."""
         places = np.array(range(self.front.bits), dtype=object)[::-1]
         cells = np.stack([direction.cells for direction in self.directions], axis=1)[:, :, None]
         return np.array(((cells >> places) ^ (cells >> (places + 1))) & 1, dtype=np.int64)
 
     def draw(self, Q: int, rng: np.random.Generator) -> tuple[Ids, list[Affine]]:
-        """Σ w·g + a for w and a uniform below Q."""
+        """Draw w and a uniformly below Q; return the hash Σ w·g + a of every point, and its layers."""
         w = rng.integers(0, Q, size=(self.front.directions, self.front.bits))
         a = int(rng.integers(0, Q))
         return np.tensordot(self.bits, w, axes=2) + a, self.layers(w, a)
 
     def layers(self, w: Ids, a: int) -> list[Affine]:
-        """From the D coordinates to the hash."""
+        """Build the layers from the D coordinates to the hash with weights w [q, β] and shift a."""
         q = self.front.directions
         layers = [_project(self.directions, self.shift)]
         Z, *waiting = np.eye(q, dtype=np.int64).tolist()
@@ -181,24 +183,27 @@ def _project(directions: tuple[Direction, ...], shift: int) -> Affine:
 
 
 def find_cells(points: Points, directions: int, rng: np.random.Generator) -> CellReader:
-    """The cells with the largest radius that a bounded search finds; the sizes are known before."""
+    """Search for directions whose cells tell the points apart and allow a large radius.
+
+    The search is bounded; its result has the sizes that :func:`sizes` returns.
+    """
     front = sizes(points.dim, points.pairs, spread(points.r, points.delta), directions)
     K = len(points.points)
     unit = K.bit_length() + 12
     fraction, exponent = math.frexp(points.delta)
     fraction, more = math.frexp(fraction * _width(points.dim, points.pairs, directions))
-    # Entries are rounded towards 0, from a little below: no point lies outside of the cells that were counted.
+    # Entries are rounded towards 0, from a little below, so no point lies outside the cells that were counted.
     entry = (2**_ENTRY_BITS - 1) / fraction
     cell = max(_ENTRY_BITS + exponent + more, unit)
     scale = cell - _ENTRY_BITS - exponent - more
-    look_at = directions + max(_FEWEST, min(_MOST, _WORK // (K * points.dim)))
+    count = directions + max(_FEWEST, min(_MOST, _WORK // (K * points.dim)))
     for _ in range(_ROUNDS):
-        found = [_direction(points, _unit_vector(points.dim, rng), entry, scale, cell, unit) for _ in range(look_at)]
-        found.sort(key=lambda direction: direction.radius, reverse=True)
-        for several in _by_radius(found, directions):
-            if points.apart(_numbered(several)):
-                return CellReader(front, several, unit, cell - unit)
-    raise RuntimeError(f"{_ROUNDS * look_at} directions did not tell {K} points apart; please report this task")
+        candidates = [_direction(points, _unit_vector(points.dim, rng), entry, scale, cell, unit) for _ in range(count)]
+        candidates.sort(key=lambda direction: direction.radius, reverse=True)
+        for chosen in _by_radius(candidates, directions):
+            if points.apart(_numbered(chosen)):
+                return CellReader(front, chosen, unit, cell - unit)
+    raise RuntimeError(f"{_ROUNDS * count} directions did not tell {K} points apart; please report this task")
 
 
 def _unit_vector(dim: int, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -209,7 +214,7 @@ def _unit_vector(dim: int, rng: np.random.Generator) -> np.ndarray[tuple[int], n
 def _direction(
     points: Points, vector: np.ndarray[tuple[int], np.dtype[np.float64]], entry: float, scale: int, cell: int, unit: int
 ) -> Direction:
-    """The direction of ``vector`` with the bias that keeps all points farthest from the cells' ends, exactly."""
+    """Return the direction of ``vector`` with the bias that keeps all points farthest from the cells' ends, exactly."""
     X, t = points.exact
     weights = integers([int(w) << scale for w in np.trunc(vector * entry).tolist()])
     along, width = X @ weights, 1 << (cell + t)
@@ -225,26 +230,26 @@ def _direction(
     return Direction(weights, bias - (lowest << cell), cells - lowest, radius)
 
 
-def _by_radius(found: list[Direction], directions: int) -> Iterator[tuple[Direction, ...]]:
-    """Some of ``found`` at a time, those whose worst is best in front."""
-    several = (
-        (*(found[i] for i in better), found[worst])
-        for worst in range(directions - 1, len(found))
+def _by_radius(candidates: list[Direction], directions: int) -> Iterator[tuple[Direction, ...]]:
+    """Yield combinations of the sorted candidates, those with the largest smallest radius first."""
+    combined = (
+        (*(candidates[i] for i in better), candidates[worst])
+        for worst in range(directions - 1, len(candidates))
         for better in combinations(range(worst), directions - 1)
     )
-    return islice(several, _COMBINATIONS)
+    return islice(combined, _COMBINATIONS)
 
 
-def _numbered(several: tuple[Direction, ...]) -> Ids:
-    """Points by the cells that they are in along all directions: equal numbers, equal cells."""
-    numbers = np.zeros(len(several[0].cells), dtype=np.int64)
-    for direction in several:
+def _numbered(directions: tuple[Direction, ...]) -> Ids:
+    """Assign equal numbers [K] to points if and only if their cells along all directions are equal."""
+    numbers = np.zeros(len(directions[0].cells), dtype=np.int64)
+    for direction in directions:
         along = np.unique(direction.cells, return_inverse=True)[1]
         numbers = np.unique(numbers * len(along) + along, return_inverse=True)[1]
     return numbers
 
 
 def _below(radius: Fraction) -> float:
-    """A float a little below; 0 if there is none."""
+    """Return a float a little below ``radius``, or 0 if no positive float is."""
     value = float(radius * (1 - Fraction(1, 1 << 20)))
     return value if Fraction(value) <= radius else math.nextafter(value, 0.0)

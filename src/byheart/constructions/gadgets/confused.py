@@ -1,24 +1,27 @@
 """One layer of hardmax heads is no contextual mapping: sequences that all of them confuse (Kajitsuka & Sato 2024).
 
-What a hardmax head tells a token of its sequence is one average, of the tokens with the largest score. *No number of
-heads* is enough, whatever their weights, and two sequences show it that do not even depend on them:
+A hardmax head tells a token one thing about its sequence: the average of the tokens with the largest score. *No number
+of heads* is enough, whatever their weights. Two sequences show it that do not even depend on the weights.
 
 **Proof.** Take tokens on a line, x_s = b + s·c with c ≠ 0, a length n ≥ 4, and the places
 
     A = {0, 1, n, n + 1} ∪ {3, …, n − 2}    and    B = {0, 2, n − 1, n + 1} ∪ {3, …, n − 2}.
 
-Each has n different tokens; the sets differ; and they agree in their smallest place, their largest place and their sum.
-Let a token x that both hold ask. Its score of x_s is (W_K x_s)·(W_Q x), an affine function of s: if it rises, x_{n+1}
-alone is seen, if it falls, x_0 alone, and if it is constant, all tokens are, and their mean is the same. So a head
-gives x the same average in A and in B; so does every other head; and whatever W_V, W_O and the layers behind make of
-equal streams is equal. QED (:func:`on_a_line`, and :func:`confused_by`, which asks all heads in exact arithmetic.)
+1. Each set has n different places. The sets differ, and they agree in their smallest place, their largest place and
+   their sum.
+2. Let the query be a token x that both sequences hold. Its score of x_s is (W_K x_s)·(W_Q x), an affine function of s.
+   If it rises, x sees x_{n+1} alone. If it falls, x sees x_0 alone. If it is constant, x sees the mean of all tokens,
+   which is the same for A and B.
+3. So every head gives x the same average in A and in B, and W_V, W_O and all further layers turn equal streams into
+   equal outputs. QED (:func:`on_a_line` and :func:`confused_by`, which evaluates all heads in exact arithmetic.)
 
-The norms and distances of the tokens are free: any r and δ with (n + 1)·δ ≤ r can be had. Softmax heads tell A and B
-apart. n ≥ 4 is needed: on a line the largest, the smallest and the mean of three tokens, one of them known, give the
-others, so that three hardmax heads tell all such sequences apart, unless the token 0 asks.
+The norms and distances of the tokens are free: any r and δ with (n + 1)·δ ≤ r are possible. Softmax heads tell A and B
+apart. The proof needs n ≥ 4: of three tokens on a line, one of them known, the largest, the smallest and the mean give
+the others, so three hardmax heads tell all such sequences apart, unless the query is the token 0.
 
-:func:`confused` looks for two sequences over any tokens, :func:`confused_by_all` for two that several heads confuse.
-Off a line there need not be any (means tell sequences of affinely independent tokens apart: Kajitsuka & Sato 2025).
+:func:`confused` searches for two sequences over any tokens, and :func:`confused_by_all` for two that several heads
+confuse. If tokens are not on a line, there may be none: means tell sequences of affinely independent tokens apart
+(Kajitsuka & Sato 2025).
 """
 
 from collections.abc import Sequence
@@ -35,7 +38,7 @@ Average = tuple[Fraction, ...]
 
 
 def on_a_line(length: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The places A and B of two sequences of ``length`` tokens, those that they share first.
+    """Return the places A and B of two sequences of ``length`` tokens, with the shared places first.
 
     >>> on_a_line(4), on_a_line(6)
     (((0, 5, 1, 4), (0, 5, 2, 3)), ((0, 7, 3, 4, 1, 6), (0, 7, 3, 4, 2, 5)))
@@ -47,7 +50,7 @@ def on_a_line(length: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def random_heads(count: int, dim: int, rng: np.random.Generator) -> list[HardmaxAttention]:
-    """Heads of dimension ``dim`` whose weights are whole numbers up to 9."""
+    """Draw heads of dimension ``dim`` whose weights are integers from −9 to 9."""
 
     def draw() -> Integers:
         return integers(rng.integers(-9, 10, (dim, dim)).tolist())
@@ -58,9 +61,9 @@ def random_heads(count: int, dim: int, rng: np.random.Generator) -> list[Hardmax
 def confused_by(
     heads: Sequence[HardmaxAttention], length: int, base: Integers, step: Integers
 ) -> tuple[Integers, Integers]:
-    """Two sequences [length, d] of tokens base + s·step whose first token gets the same from every head: evaluated.
+    """Return two sequences [length, d] of tokens base + s·step whose first token gets the same from every head.
 
-    They hold different tokens, none of them twice, and share all but two.
+    No token occurs twice in a sequence, and the sequences share all tokens but two. Every head is evaluated on both.
 
     >>> one = integers([[1]])
     >>> heads = [HardmaxAttention(W_Q, one, one, one) for W_Q in (one, -one, 0 * one)]
@@ -80,9 +83,10 @@ def confused_by(
 
 
 def confused(layer: HardmaxAttention, tokens: Ids, length: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Two sequences of ``length`` tokens, as indices into ``tokens`` [K, d], whose first token has the same stream.
+    """Find two sequences of ``length`` tokens that one head confuses, as indices into ``tokens`` [K, d].
 
-    They hold different tokens, and the same first one; a token may occur twice. None if no two sequences are confused.
+    The sequences hold different tokens, but their first token is the same and gets the same stream. A token may occur
+    twice. If the head confuses no two sequences, the result is None.
 
     >>> one = integers([[1]])
     >>> confused(HardmaxAttention(one, one, one, one), np.array([[1], [2], [3], [4]]), 3)
@@ -94,7 +98,7 @@ def confused(layer: HardmaxAttention, tokens: Ids, length: int) -> tuple[tuple[i
 def confused_by_all(
     heads: Sequence[HardmaxAttention], tokens: Ids, length: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The same for several heads, each of which adds the same to the first token's stream in both sequences."""
+    """Find two sequences as :func:`confused` does, such that each of several heads gives the first token the same."""
     for own in range(len(tokens)):
         seen: dict[tuple[Average, ...], tuple[int, ...]] = {}
         for others in combinations_with_replacement(range(len(tokens)), length - 1):
@@ -107,13 +111,13 @@ def confused_by_all(
 
 
 def _attended(head: HardmaxAttention, stream: Integers) -> Average:
-    """What the head adds to the stream of the first token: W_O W_V · mean of the tokens with the largest score."""
+    """Return W_O W_V · mean of the tokens with the largest score, which the head adds to the first token's stream."""
     added = head.W_O @ (head.W_V @ np.array(_average(head, stream), dtype=object))
     return tuple(map(Fraction, added))
 
 
 def _average(head: HardmaxAttention, stream: Integers) -> Average:
-    """What the first token of a sequence [n, d] sees: the mean of the tokens with the largest score."""
+    """Return the mean of the tokens that have the largest score for the first token of a sequence [n, d]."""
     scores = stream @ head.W_K.T @ (head.W_Q @ stream[0])
     winners = stream[scores == scores.max()]
     return tuple(Fraction(int(entry), len(winners)) for entry in winners.sum(axis=0))

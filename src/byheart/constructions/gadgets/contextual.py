@@ -2,19 +2,20 @@
 
 **Letters.** N sequences of n tokens, C labels. u_k is the integer that stands for the token at position k.
 
-1. *Token code.* Token ids: the embedding table, u = W_E[t], drawn uniformly from [0, Q). Vectors, and tokens with
-   positions: a hash z of the token (:mod:`.gadgets.modular_hash`), then a token stage that answers a random code from
-   [0, Q) on the few tokens that tell the sequences apart (:func:`.demand.distinguishing_tokens`) and 0 on all others.
-   In seq-to-seq every token must also be known by itself: u = code·2^B + z.
-2. *Uniform attention* with W_V = n, W_O = 2, or a plain sum over tokens in its place (Deep Sets: the same numbers
-   without attention parameters), gives the stream u_k + 2·Σ_j u_j at position k: an integer combination of codes whose
-   coefficients, modulo 2, tell which token stands at k, and beyond that, how often every token occurs. Different
+1. *Token code.* For token ids it is a row of the embedding table, u = W_E[t], drawn uniformly from [0, Q). Vectors, and
+   tokens with positions, are first hashed to an integer z (:mod:`.gadgets.modular_hash`). A token stage then maps the
+   few tokens that tell the sequences apart (:func:`.demand.distinguishing_tokens`) to random codes from [0, Q), and all
+   others to 0. In seq-to-seq tasks the network must also know every token by itself, so u = code·2^B + z.
+2. *Uniform attention* has W_V = n and W_O = 2. A plain sum over tokens may take its place (Deep Sets: the same numbers
+   without attention parameters). The stream at position k is then u_k + 2·Σ_j u_j, an integer combination of codes. Its
+   coefficients modulo 2 tell which token stands at k, and the rest tells how often every token occurs. Different
    questions have different coefficients, so by the hash property they get different keys fold_Q(u_k + 2Σ_j u_j) with a
-   probability bounded away from 0: drawn, checked on all N (or nN) keys, drawn again.
-3. *Label stage.* Keys → labels: grouped extraction (:mod:`.gadgets.lookup`) or the plain interpolator
+   probability bounded away from 0. The codes are drawn, checked on all N (or nN) keys, and drawn again if a check
+   fails.
+3. *Label stage.* It maps keys to labels, by grouped extraction (:mod:`.gadgets.lookup`) or by the plain interpolator
    (:mod:`byheart.constructions.interpolate`).
 
-The stream is one integer wide all the way. Everything is exact; only the number of draws is random.
+The stream is one integer wide in all layers. Everything is exact; only the number of draws is random.
 """
 
 from collections.abc import Callable
@@ -61,47 +62,50 @@ Mixing = Literal["attention", "sum"]
 
 
 class LookupStage(Protocol):
-    """A token-wise network from one key to one label: its shape before it is built, its layers afterwards."""
+    """A token-wise network from one key to one label. Its shape is known before the keys are."""
 
     @property
     def shape(self) -> TokenwiseShape:
-        """Roles and widths."""
+        """Roles and widths of the layers."""
 
     def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
-        """The layers that answer ``labels`` [K] on ``keys`` [K]."""
+        """Build the layers that answer ``labels`` [K] on ``keys`` [K]."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """How keys become labels. Both stages are functions of (keys, labels, largest key[, own bits], most layers)."""
+    """A way to turn keys into labels. Stages are functions of (keys, labels, largest key[, own bits], most layers)."""
 
     label_stage: Callable[[int, int, int, int | None], LookupStage]
     token_stage: Callable[[int, int, int, int, int | None], LookupStage]
     fold_labels: bool
-    """Whether the label stage wants its keys folded into a small range first."""
+    """True if keys are folded into a small range in front of the label stage."""
     depth: int | None = None
-    """At most this many layers of the whole network."""
+    """Largest number of layers of the whole network; None: no limit."""
     shallowest: int = 0
-    """Layers of a stage at least, where ``depth`` is given."""
+    """Smallest number of layers of a stage if ``depth`` is given."""
     mixing: Mixing = "attention"
-    """What tells a token of all others: uniform attention, or a plain sum."""
+    """Layer that combines the tokens of a sequence: uniform attention, or a plain sum."""
 
 
 @dataclass(frozen=True)
 class LookupSizes:
-    """Every size of the network, from the demand alone."""
+    """All sizes of the network, which follow from the demand alone."""
 
     demand: LookupDemand
     engine: Engine
 
     @property
     def label_modulus(self) -> int:
-        """Smallest Q for the questions."""
+        """Smallest modulus Q for the questions."""
         return modular_hash.question_modulus(self.demand.questions, self.demand.size.labels)
 
     @property
     def token_modulus(self) -> int:
-        """Smallest Q for the tokens: the marked must not meet any other, nor those of one sequence in seq-to-seq."""
+        """Smallest modulus Q for the tokens.
+
+        No marked token may collide with another token. In seq-to-seq tasks no two tokens of a sequence may either.
+        """
         d = self.demand
         pairs = d.marked * d.tokens if d.setting == "next-token" else 2 * d.marked * d.tokens + d.size.length * d.tokens
         smallest = modular_hash.SMALLEST_ALONE if d.size.dim == 1 else modular_hash.SMALLEST
@@ -109,53 +113,53 @@ class LookupSizes:
 
     @property
     def own_bits(self) -> int:
-        """B: room for the token's own hash below its code; 0 where it is not passed on."""
+        """Number B of bits for the token's own hash below its code; 0 if the hash is not passed on."""
         passed_on = self.demand.coded and self.demand.setting == "seq-to-seq"
         return modular_hash.largest_key(self.token_modulus).bit_length() if passed_on else 0
 
     @property
     def label_ratio(self) -> int:
-        """The stream behind the attention is at most this many times Q."""
+        """Bound on the stream behind the attention, in multiples of Q."""
         return (2 * self.demand.size.length + 1) << self.own_bits
 
     @property
     def label_folds(self) -> int:
-        """Folds in front of the label stage."""
+        """Number of folds in front of the label stage."""
         wide = self.label_ratio * modular_hash.largest_modulus(self.label_modulus) >= 1 << 62
         return modular_hash.folds_needed(self.label_ratio) if self.engine.fold_labels or wide else 0
 
     @property
     def token_folds(self) -> int:
-        """Folds in front of the token stage: of W_E + W_pos, or of the hash of a vector, which may have W_pos added."""
+        """Number of folds in front of the token stage, for W_E + W_pos or for the hash of a vector (+ W_pos)."""
         size, bits, front = self.demand.size, self.demand.grid_bits, self.demand.front
         ratio = 1 if size.dim is None else front.ratio if front is not None else vectors.ratio(size.dim, bits)
         return modular_hash.folds_needed(ratio + self.demand.positions)
 
     @property
     def projection(self) -> TokenwiseShape:
-        """From a vector to its hash."""
+        """Shape of the layers from a vector to its hash."""
         front = self.demand.front
         return TokenwiseShape((("hash", 1, self.demand.size.dim or 1),) if front is None else front.shapes)
 
     @property
     def fold_layers(self) -> int:
-        """Layers in front of both stages that fold."""
+        """Number of layers that fold, in front of both stages."""
         token_folds = self.token_folds if self.demand.coded else 0
         return sum(len(modular_hash.fold_shapes(1, folds)) for folds in (token_folds, self.label_folds))
 
     @property
     def label_stage(self) -> LookupStage:
-        """Keys to labels."""
+        """Stage from keys to labels."""
         return self._stages[-1]
 
     @property
     def token_stage(self) -> LookupStage:
-        """Marked tokens to codes below Q."""
+        """Stage from marked tokens to codes below Q."""
         return self._stages[0]
 
     @cached_property
     def _stages(self) -> list[LookupStage]:
-        """Token stage, where there is one, and label stage, within the depth that the engine allows."""
+        """Token stage, if there is one, and label stage, within the depth that the engine allows."""
         coded, depth = self.demand.coded, self.engine.depth
         free = [*([self._token_stage(None)] if coded else []), self._label_stage(None)]
         if depth is None:
@@ -169,7 +173,7 @@ class LookupSizes:
         return self._divided(layers) if coded else [self._label_stage(layers)]
 
     def _divided(self, layers: int) -> list[LookupStage]:
-        """Both stages with this many layers together: the fewest parameters among about a hundred divisions."""
+        """Return both stages with at most ``layers`` layers together, the smallest of about a hundred divisions."""
         least = self.engine.shallowest
         divided = []
         for most in range(least, layers - least + 1, 1 + (layers - 2 * least) // _DIVISIONS):
@@ -188,6 +192,7 @@ class LookupSizes:
 
 
 _DIVISIONS = 100
+"""Approximate number of ways to divide the layers between the two stages that are compared."""
 
 
 def _depth(stage: LookupStage) -> int:
@@ -195,7 +200,7 @@ def _depth(stage: LookupStage) -> int:
 
 
 class EmbeddedTokens:
-    """Token ids: the code of a token is its row of the embedding table."""
+    """Token ids, whose codes are the rows of the embedding table."""
 
     def __init__(self, task: NextToken | SeqToSeq) -> None:
         check_table(task)
@@ -209,13 +214,13 @@ class EmbeddedTokens:
         return codes
 
     def layers(self, codes: Ids) -> list[Layer]:
-        """The embedding."""
+        """Build the embedding."""
         return [Embedding(integers(codes[:, None]))]
 
 
 @dataclass(frozen=True, eq=False)
 class CodedTokens:
-    """Vectors, or tokens with positions: ``front`` computes ``hashes`` [K], the token stage codes for ``marked``."""
+    """Vectors, or tokens with positions. ``front`` computes ``hashes`` [K], the token stage the codes of ``marked``."""
 
     ids: Ids
     hashes: Ids
@@ -227,7 +232,7 @@ class CodedTokens:
 
     @property
     def codes(self) -> int:
-        """Random numbers needed."""
+        """Number of random codes needed."""
         return len(self.marked)
 
     def values(self, codes: Ids, modulus: int | None) -> Ids:
@@ -242,7 +247,7 @@ class CodedTokens:
         return (multiply(u, np.array([pow(2, B, modulus)]), modulus) + self.hashes) % modulus
 
     def layers(self, codes: Ids) -> list[Layer]:
-        """Embedding or projection, positional codes, and the token stage."""
+        """Build the embedding or projection, the positional codes, and the token stage."""
         stage = self.sizes.token_stage.layers(self.hashes[self.marked], integers(codes))
         return [*self.front, FeedForward((*self.folding, *stage), name="token_code")]
 
@@ -250,7 +255,7 @@ class CodedTokens:
 def coded_tokens(
     task: NextToken | SeqToSeq, sizes: LookupSizes, rng: np.random.Generator, reader: Reader | None = None
 ) -> CodedTokens:
-    """Draw hashes until no marked token meets another, and, in seq-to-seq, no two tokens of a sequence meet."""
+    """Draw hashes until no marked token collides with another and, in seq-to-seq, no two tokens of a sequence do."""
     tokens = different_tokens(task, positions=sizes.demand.positions)
     marked, first = tokens.marked, tokens.first
     draw = _vector_hash(task, sizes, first, reader) if task.vectors is not None else _pair_hash(task, first)
@@ -270,7 +275,7 @@ _Draw = Callable[[int, np.random.Generator], tuple[Ids, list[Layer]]]
 
 
 def _pair_hash(task: NextToken | SeqToSeq, first: Ids) -> _Draw:
-    """(token id, position) ↦ W_E[t] + W_pos[k], both uniform below Q."""
+    """Return the hash (token id t, position k) ↦ W_E[t] + W_pos[k], with both tables uniform below Q."""
     check_table(task)
     assert task.tokens is not None
     tokens, places = task.tokens.ravel()[first], first % task.size.length
@@ -311,7 +316,7 @@ def _vector_hash(task: NextToken | SeqToSeq, sizes: LookupSizes, first: Ids, rea
 
 
 def construction(engine: Callable[[Any], Engine], *, name: str, **entry: Any) -> Construction:
-    """The construction of such networks whose keys become labels by the engine that the settings call for."""
+    """Return the construction of these networks with the ``engine`` for the settings; ``entry`` holds other fields."""
 
     def made(task: Task, settings: Any, rng: np.random.Generator, report: Report | None = None) -> Made:
         checked = consistent(name, task, positions=settings.positions)
@@ -334,12 +339,12 @@ def construction(engine: Callable[[Any], Engine], *, name: str, **entry: Any) ->
 
 
 def _vector_reading(settings: Any) -> VectorReading:
-    """How vectors are read; settings that do not say so read them as the floats that they are."""
+    """Return the settings for reading vectors; settings without such fields read vectors as exact floats."""
     return settings if isinstance(settings, VectorReading) else VectorReading()
 
 
 def _worst(size: Size, setting: Setting, settings: Any) -> LookupDemand:
-    """The largest demand that a task of this size can have, its vectors as they typically are."""
+    """Return the largest demand of a task of ``size``, with vectors of typical bits and separation."""
     worst = worst_demand(size, setting, positions=settings.positions)
     if _vector_reading(settings).read == "grid" or size.dim is None:
         return worst
@@ -347,7 +352,7 @@ def _worst(size: Size, setting: Setting, settings: Any) -> LookupDemand:
 
 
 def plan(sizes: LookupSizes) -> Plan:
-    """The network's tensors, from the sizes alone."""
+    """Plan the network's tensors from the sizes alone."""
     size, demand = sizes.demand.size, sizes.demand
     parts: list[Part] = []
     if size.dim is None:
@@ -370,7 +375,7 @@ def plan(sizes: LookupSizes) -> Plan:
 def build(
     task: NextToken | SeqToSeq, sizes: LookupSizes, rng: np.random.Generator, reader: Reader | None = None
 ) -> Made:
-    """The network that has memorized ``task``."""
+    """Build a network that has memorized ``task``; ``reader`` reads vectors as cells or balls."""
     front = coded_tokens(task, sizes, rng, reader) if sizes.demand.coded else EmbeddedTokens(task)
     labels = task.labels.ravel()
     for draws in range(1, TRIES):

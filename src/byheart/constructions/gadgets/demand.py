@@ -1,11 +1,14 @@
-"""What a task demands of a network, counted before anything is built: its tokens, its questions, the hardest of a size.
+"""The demand of a task on a network, counted before anything is built: tokens, questions, and the hardest of a size.
 
 **Few tokens tell all sequences apart** (Bondy's theorem). N different multisets of tokens, as count vectors over K
-tokens, stay different on some ≤ N − 1 coordinates. Proof as a program (:func:`distinguishing_tokens`): start with all
-sequences in one class and go through the tokens. Keep a token iff its counts differ within some class, and split the
-classes by them. Every kept token makes at least one more class, and there are at most N; a token that was constant on
-the classes when it was looked at is constant on all finer ones. Tokens that occur in about half of the sequences come
-first: on random data a few dozen suffice.
+tokens, stay different on some ≤ N − 1 coordinates. The proof is a program (:func:`distinguishing_tokens`).
+
+1. Start with all sequences in one class, and go through the tokens. Keep a token if and only if its counts differ
+   within some class, and split the classes by these counts.
+2. Every kept token makes at least one more class, and there are at most N classes, so at most N − 1 tokens are kept.
+3. A token that was not kept is constant on the classes of its turn, so it is constant on all finer classes.
+
+Tokens that occur in about half of the sequences come first: on random data a few dozen suffice.
 """
 
 from dataclasses import dataclass
@@ -23,17 +26,18 @@ from byheart.tasks.distinct import TokenCounts, count_tokens, distinct
 Setting: TypeAlias = Literal["next-token", "seq-to-seq"]
 
 TYPICAL_GRID_BITS = 75
-"""Bits of a coordinate on the common grid of standard-normal float64 data."""
+"""Number of bits of a coordinate on the common grid of standard-normal float64 data."""
 
 
 @dataclass(frozen=True)
 class LookupDemand:
-    """The numbers that the size of the network depends on, and nothing else.
+    """The numbers that determine the size of the network.
 
-    ``questions`` are the different inputs of the label stage: N, or the different tokens summed over the sequences for
-    seq-to-seq. A *token* is an id, a vector, or with ``positions`` the pair of it and its position; ``tokens`` counts
-    the different ones, ``marked`` those that need a code of their own. ``grid_bits`` is the size of a vector's
-    coordinates, unless it is read by a ``front`` that takes all vectors near it for the same.
+    ``questions`` is the number of different inputs of the label stage: N, or for seq-to-seq tasks the number of
+    different tokens summed over the sequences. A *token* is an id, a vector, or with ``positions`` the pair of either
+    and its position. ``tokens`` is the number of different tokens, ``marked`` the number of those that need a code of
+    their own. ``grid_bits`` is the number of bits of a vector's coordinates. It does not matter if a ``front`` reads
+    all vectors near a token alike.
     """
 
     setting: Setting
@@ -47,17 +51,17 @@ class LookupDemand:
 
     @property
     def coded(self) -> bool:
-        """Whether a token-wise network has to make the codes; plain token ids look them up in the embedding."""
+        """True if a token-wise network computes the codes; plain token ids look them up in the embedding."""
         return self.positions or self.size.dim is not None
 
 
 def setting_of(task: Task) -> Setting:
-    """Which setting of the theory a labelled task belongs to."""
+    """Return the setting of the theory that a labelled task belongs to."""
     return "seq-to-seq" if isinstance(task, SeqToSeq) else "next-token"
 
 
 def positioned_ids(task: Task, positions: bool) -> Ids:
-    """Tokens [N, n] as numbers from 0; with ``positions`` the pairs of token and position."""
+    """Return tokens [N, n] as numbers from 0; with ``positions`` number the pairs of token and position."""
     ids = token_ids(task)
     if not positions:
         return ids
@@ -66,12 +70,14 @@ def positioned_ids(task: Task, positions: bool) -> Ids:
 
 
 def grid_bits(task: Task) -> int:
-    """The size of the vectors' coordinates on their common grid; 0 for token ids."""
+    """Return the number of bits of the vectors' coordinates on their common grid; 0 for token ids."""
     return 0 if task.vectors is None else vectors.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits
 
 
 def most_questions(size: Size, setting: Setting, *, positions: bool) -> int:
-    """The most different questions that a task of this size can ask; with ``positions`` equal tokens differ by place.
+    """Return the largest number of different questions of a task of this size.
+
+    With ``positions`` equal tokens at different places are different questions.
 
     >>> size = Size(examples=10, length=8, labels=2, vocab=5)
     >>> [most_questions(size, "seq-to-seq", positions=positions) for positions in (False, True)]
@@ -82,7 +88,7 @@ def most_questions(size: Size, setting: Setting, *, positions: bool) -> int:
 
 
 def demand_of(task: Task, *, positions: bool) -> LookupDemand:
-    """Count what ``task`` demands."""
+    """Return the demand of ``task``."""
     size, ids = task.size, positioned_ids(task, positions)
     questions = len(count_tokens(ids)) if isinstance(task, SeqToSeq) else size.examples
     marked = len(distinguishing_tokens(ids)) if positions or size.dim is not None else 0
@@ -92,7 +98,7 @@ def demand_of(task: Task, *, positions: bool) -> LookupDemand:
 def worst_demand(
     size: Size, setting: Setting, *, positions: bool = False, grid_bits: int = TYPICAL_GRID_BITS
 ) -> LookupDemand:
-    """The largest demand that a task of this size can have (its vectors within ``grid_bits``)."""
+    """Return the largest demand of a task of ``size``, with vectors of ``grid_bits`` bits."""
     tokens = min(size.examples * size.length, size.vocab * (size.length if positions else 1))
     questions, vectors = most_questions(size, setting, positions=positions), size.dim is not None
     marked = max(1, min(size.examples - 1, tokens)) if positions or vectors else 0
@@ -100,7 +106,9 @@ def worst_demand(
 
 
 def distinguishing_tokens(ids: Ids) -> Ids:
-    """Tokens whose counts tell apart all rows of ``ids`` [N, n] that differ as multisets; at most N − 1, at least one.
+    """Return tokens whose counts tell apart all rows of ``ids`` [N, n] that differ as multisets.
+
+    There are at most N − 1, and at least one.
 
     >>> distinguishing_tokens(np.array([[0, 0, 1], [0, 1, 1], [2, 0, 1]])).tolist()
     [0, 2]
@@ -108,7 +116,7 @@ def distinguishing_tokens(ids: Ids) -> Ids:
     N, n = ids.shape
     pairs = count_tokens(ids)
     token, sequence, count = pairs.token, pairs.sequence, pairs.count
-    # Occurrences token by token, the tokens that split best in front.
+    # Sort the occurrences by token, with the tokens that split best first.
     frequency = np.bincount(token)
     rank = np.lexsort((np.arange(len(frequency)), -np.minimum(frequency, N - frequency)))
     place = np.empty_like(rank)
@@ -120,7 +128,7 @@ def distinguishing_tokens(ids: Ids) -> Ids:
 
 
 def _refine(sequence: Ids, multiplicity: Ids, bounds: Ids, N: int, n: int) -> Ids:
-    """Indices of the kept tokens; token i owns the occurrences bounds[i] to bounds[i + 1]."""
+    """Return the indices of the kept tokens; token i has the occurrences bounds[i] to bounds[i + 1]."""
     label = np.zeros(N, dtype=np.int64)
     size = np.zeros(N, dtype=np.int64)
     size[0], classes = N, 1
@@ -132,7 +140,7 @@ def _refine(sequence: Ids, multiplicity: Ids, bounds: Ids, N: int, n: int) -> Id
         group = label[rows] * (n + 1) + multiplicity[bounds[i] : bounds[i + 1]]
         parts, inverse, counts = np.unique(group, return_inverse=True, return_counts=True)
         parent = parts // (n + 1)
-        # A part that is its whole class splits nothing; of a class that is used up, one part keeps the old label.
+        # A part that is its whole class splits nothing. If the parts use up a class, one of them keeps its label.
         covered = np.bincount(parent, weights=counts, minlength=1)[parent].astype(np.int64)
         last = np.append(parent[1:] != parent[:-1], True)
         fresh = ~(last & (covered == size[parent]))
@@ -149,11 +157,10 @@ def _refine(sequence: Ids, multiplicity: Ids, bounds: Ids, N: int, n: int) -> Id
 
 @dataclass(frozen=True, eq=False)
 class TaskQuestions:
-    """K questions of a task with T different tokens (tokens at places, with positions), numbered from 0.
+    """K questions of a task with T different tokens (with positions: pairs of token and position), numbered from 0.
 
-    ``ids`` [N, n] are its tokens, and ``first`` [T] is where each of them stands first. A question is the ``token`` [K]
-    that asks, the ``sequence`` [K] where it stands, the label that it asks for [K], and the place where it does [K]. A
-    place is n · sequence + position.
+    ``ids`` [N, n] are the task's tokens, and ``first`` [T] is the place of each token's first occurrence. ``token``,
+    ``sequence``, ``labels`` and ``places``, all [K], belong to the questions. A place is n · sequence + position.
     """
 
     task: NextToken | SeqToSeq
@@ -165,14 +172,14 @@ class TaskQuestions:
     places: Ids
 
     def begin(self, count: int) -> "TaskQuestions":
-        """The first ``count`` questions, with the sequences that they stand in: questions come in their order."""
+        """Return the first ``count`` questions and their sequences; questions are in the order of the sequences."""
         sequences = int(self.sequence[:count].max(initial=-1)) + 1
         asked = (self.token[:count], self.sequence[:count], self.labels[:count], self.places[:count])
         return TaskQuestions(self.task, self.ids[:sequences], self.first, *asked)
 
 
 def collect_questions(task: NextToken | SeqToSeq, *, positions: bool) -> TaskQuestions:
-    """Next-token: every sequence asks at its last token. Seq-to-seq: every different token of every sequence asks.
+    """Collect a task's questions: each sequence's last token, or, in seq-to-seq, each sequence's different tokens.
 
     >>> asked = collect_questions(SeqToSeq(tokens=[[5, 2, 5]], labels=[[1, 0, 1]]), positions=False)
     >>> asked.token.tolist(), asked.places.tolist(), asked.labels.tolist()
@@ -188,7 +195,7 @@ def collect_questions(task: NextToken | SeqToSeq, *, positions: bool) -> TaskQue
 
 
 def _first(ids: Ids) -> Ids:
-    """Where each of the numbers 0, 1, … stands first."""
+    """Return the place of the first occurrence of each of the numbers 0, 1, …."""
     places = distinct(ids[:, None]).first
     first = np.empty_like(places)
     first[ids[places]] = places
@@ -196,7 +203,7 @@ def _first(ids: Ids) -> Ids:
 
 
 def select_keys(keys: Ids, labels: Ids) -> Ids | None:
-    """Indices of the different keys, or None if one key asks for two labels."""
+    """Return the indices of the different keys, or None if one key has two labels."""
     order = np.lexsort((labels, keys))
     same = keys[order][1:] == keys[order][:-1]
     if (same & (labels[order][1:] != labels[order][:-1])).any():
@@ -205,7 +212,7 @@ def select_keys(keys: Ids, labels: Ids) -> Ids | None:
 
 
 def pad_keys(keys: Ids, labels: Ids, count: int) -> tuple[Ids, Ids]:
-    """As many keys as were planned for: where questions with one label share a key, unused keys get label 0."""
+    """Add unused keys with label 0 until there are ``count``, as planned: questions with one label may share a key."""
     missing = count - len(keys)
     spare = np.setdiff1d(np.arange(count + 1), keys)[:missing]
     return np.concatenate([keys, spare]), np.concatenate([labels, np.zeros(missing, dtype=np.int64)])
@@ -213,19 +220,22 @@ def pad_keys(keys: Ids, labels: Ids, count: int) -> tuple[Ids, Ids]:
 
 @dataclass(frozen=True, eq=False)
 class Different:
-    """The K different tokens of a task, and which of them must not be taken for each other."""
+    """The K different tokens of a task, and the tokens that must not be confused."""
 
     ids: Ids
-    """int64 [N, n]: which token stands where."""
+    """Number of the token at each place, int64 [N, n]."""
     first: Ids
-    """int64 [K]: where each of them stands first, counted through all sequences."""
+    """Place of each token's first occurrence, int64 [K]; a place is n · sequence + position."""
     marked: Ids
-    """Those that need a code of their own."""
+    """Numbers of the tokens that need a code of their own."""
     pairs: TokenCounts | None
-    """Seq-to-seq: the different (sequence, token) pairs, which must stay different."""
+    """Different (sequence, token) pairs, which must stay different; None for next-token tasks."""
 
     def apart(self, hashes: Ids) -> bool:
-        """Whether no other token has a marked token's of ``hashes`` [K] and, with ``pairs``, no sequence one twice."""
+        """Return True if ``hashes`` [K] tell the tokens apart.
+
+        No other token may have a marked token's hash, and with ``pairs`` no sequence may have two tokens of one hash.
+        """
         _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
         if (counts[inverse[self.marked]] > 1).any():
             return False
@@ -233,7 +243,7 @@ class Different:
 
 
 def different_tokens(task: NextToken | SeqToSeq, *, positions: bool) -> Different:
-    """The tokens of ``task``, with ``positions`` the pairs of token and position."""
+    """Return the different tokens of ``task``; with ``positions``, its pairs of token and position."""
     ids = positioned_ids(task, positions)
     pairs = count_tokens(ids) if isinstance(task, SeqToSeq) else None
     return Different(ids, np.unique(ids, return_index=True)[1], distinguishing_tokens(ids), pairs)

@@ -1,4 +1,4 @@
-"""What a construction demands of a task, checked before it starts; refusals name the hypothesis and the example."""
+"""Checks of a construction's demands on a task before it starts; refusals name the hypothesis and the example."""
 
 from byheart.constructions.plan import BYTES_PER_PARAMETER
 from byheart.errors import BadInput
@@ -7,17 +7,18 @@ from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, Task, caus
 from byheart.tasks.arrays import Ids
 
 LARGEST_TABLE = 10**8
+"""Largest number of rows of an embedding table."""
 
 
 def labelled(name: str, task: Task) -> NextToken | SeqToSeq:
-    """Refuse tasks that do not ask for labels."""
+    """Raise BadInput unless ``task`` asks for labels of sequences, and return it."""
     if not isinstance(task, NextToken | SeqToSeq):
         raise BadInput(f"{name} memorizes labels of sequences; the task is {task.kind}")
     return task
 
 
 def over_ids(name: str, task: Task) -> tuple[NextToken | NextTokenDistribution, Ids]:
-    """Refuse all but consistent next-token tasks and distributions over token ids; the task, and its tokens."""
+    """Return a consistent next-token task, of labels or distributions over token ids, and its tokens; else BadInput."""
     if not isinstance(task, NextToken | NextTokenDistribution) or task.tokens is None:
         kinds = "next-token and next-token-distribution tasks over token ids"
         raise BadInput(f"{name} memorizes {kinds}; the task is {task.kind}" + ", of vectors" * (task.tokens is None))
@@ -26,16 +27,16 @@ def over_ids(name: str, task: Task) -> tuple[NextToken | NextTokenDistribution, 
 
 
 def consistent(name: str, task: Task, *, positions: bool, causal: bool = False) -> NextToken | SeqToSeq:
-    """Refuse tasks that do not ask for labels, or ask for two answers to one question."""
+    """Return ``task``; raise BadInput if it does not ask for labels, or has two answers to one question."""
     task = labelled(name, task)
     check_consistent(name, task, positions=positions, causal=causal)
     return task
 
 
 def check_consistent(name: str, task: Task, *, positions: bool, causal: bool = False) -> None:
-    """Refuse tasks that ask for two answers to one question, naming the two examples.
+    """Raise BadInput if a task has two answers to one question, and name the two examples.
 
-    ``causal``: a question is a sequence up to a position, in its order.
+    With ``causal`` a question is a sequence up to a position, in its order.
     """
     positions = positions or causal
     clash = causal_conflict(task) if causal and isinstance(task, SeqToSeq) else conflict(task, positions=positions)
@@ -45,7 +46,7 @@ def check_consistent(name: str, task: Task, *, positions: bool, causal: bool = F
 
 
 def check_table(task: Task) -> None:
-    """Refuse vocabularies that are too large for an embedding table."""
+    """Raise BadInput if the vocabulary is too large for an embedding table."""
     if task.vocab > LARGEST_TABLE:
         raise BadInput(f"vocab is {task.vocab}; an embedding table can have {LARGEST_TABLE} rows at most")
     check_memory(BYTES_PER_PARAMETER * task.vocab, f"an embedding table of {task.vocab:,} rows")

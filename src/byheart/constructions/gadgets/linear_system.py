@@ -1,9 +1,9 @@
-"""One linear system for the values: solved in float64, its rank and condition reported, its residual refined.
+"""One linear system for the values, solved in float64 with its rank, its condition number and a refined residual.
 
-Features Φ ∈ R^{N×F}, one row per example, and what is asked, Y ∈ R^{N×k}. If Φ has rank N there are values V with
-Φ V = Y; the one of least norm is taken. The features of a saved network are not quite the float64 numbers that were
-factored; so the residual is taken of the network itself, in ball arithmetic, and what is missing is solved for once
-more: iterative refinement. What remains is the rounding of the weights, about ε·‖Φ‖·‖V‖.
+Let Φ ∈ R^{N×F} be the features, one row per example, and Y ∈ R^{N×k} the targets. If Φ has rank N there are values V
+with Φ V = Y; the solution of least norm is taken. The features of a saved network are not quite the float64 numbers
+that were factored. So the residual is computed from the network itself, in ball arithmetic, and the system is solved
+again for the residual (iterative refinement). The final error is the rounding of the weights, about ε·‖Φ‖·‖V‖.
 """
 
 from collections.abc import Callable
@@ -16,19 +16,19 @@ from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks.arrays import Floats
 
 MOST = 5000
-"""Examples whose dense system is solved in minutes; time grows with their cube."""
+"""Largest number of examples whose dense system is solved in minutes; the time grows with its cube."""
 STEPS = 4
-"""Refinements at most; they end when the residual no longer falls by half."""
+"""Largest number of refinements; they end when the residual no longer falls by half."""
 
 
 def check_system(name: str, examples: int) -> None:
-    """Refuse systems that would take hours to solve."""
+    """Raise BadInput if the system of ``examples`` rows would take hours to solve."""
     if examples > MOST:
         raise BadInput(f"{name} solves a dense system, one row per example; got {examples}, expected at most {MOST}")
 
 
 class BeyondCapacity(BadInput):
-    """More examples than the features of a network tell apart; ``network`` has the attention, and values of zero."""
+    """Error for more examples than the features' rank; ``network`` has the attention, and its values are zero."""
 
     def __init__(self, message: str, network: SoftmaxNetwork, rank: int) -> None:
         super().__init__(message)
@@ -37,38 +37,38 @@ class BeyondCapacity(BadInput):
 
 @dataclass(frozen=True, eq=False)
 class Factored:
-    """Φ = U diag(s) Vᵀ without the singular values that are zero to rounding."""
+    """A factored matrix Φ = U diag(s) Vᵀ, without the singular values that are zero up to rounding."""
 
     left: Floats
-    """U [N, rank]"""
+    """Left singular vectors U [N, rank]."""
     singular: Floats
-    """s [rank]"""
+    """Singular values s [rank], largest first."""
     right: Floats
-    """Vᵀ [rank, F]"""
+    """Right singular vectors Vᵀ [rank, F]."""
     tolerance: float
-    """Singular values below this, relative to the largest, count as zero."""
+    """Bound, relative to the largest singular value, below which singular values count as zero."""
 
     @property
     def rank(self) -> int:
-        """How many singular values are left."""
+        """Number of singular values above the tolerance."""
         return len(self.singular)
 
     @property
     def condition(self) -> float:
-        """The largest singular value over the smallest."""
+        """Condition number: the largest singular value divided by the smallest."""
         return float(self.singular[0] / self.singular[-1]) if len(self.singular) else float("inf")
 
-    def solve(self, wanted: Floats) -> Floats:
-        """The V [F, k] of least norm with Φ V = ``wanted`` [N, k], as nearly as possible."""
-        return self.right.T @ ((self.left.T @ wanted) / self.singular[:, None])
+    def solve(self, targets: Floats) -> Floats:
+        """Return the V [F, k] of least norm among those that bring Φ V nearest to ``targets`` [N, k]."""
+        return self.right.T @ ((self.left.T @ targets) / self.singular[:, None])
 
     def invisible(self, values: Floats) -> Floats:
-        """The part of ``values`` [F, k] that makes no difference: Φ times it is 0."""
+        """Return the part of ``values`` [F, k] in the null space of Φ, which does not change Φ V."""
         return values - self.right.T @ (self.right @ values)
 
 
 def factor(features: Floats) -> Factored:
-    """Factor features [N, F].
+    """Factor features [N, F] by their singular value decomposition.
 
     >>> factored = factor(np.array([[3.0, 0.0, 0.0], [0.0, 0.5, 0.0]]))
     >>> factored.rank, factored.condition
@@ -82,12 +82,12 @@ def factor(features: Floats) -> Factored:
     return Factored(left[:, :rank], singular[:rank], right[:rank], tolerance)
 
 
-def refine(factored: Factored, wanted: Floats, residual: Callable[[Floats], Floats]) -> tuple[Floats, float]:
-    """Values for ``wanted`` [N, k] and their largest residual.
+def refine(factored: Factored, targets: Floats, residual: Callable[[Floats], Floats]) -> tuple[Floats, float]:
+    """Return values [F, k] for ``targets`` [N, k], and the largest entry of their residual.
 
-    ``residual`` [N, k] says what is missing once the values are in the network, rounded as they will be.
+    ``residual`` maps values to targets − outputs [N, k] of the network that holds them, rounded as they will be.
     """
-    best = factored.solve(wanted)
+    best = factored.solve(targets)
     missing = residual(best)
     for _ in range(STEPS):
         better = best + factored.solve(missing)

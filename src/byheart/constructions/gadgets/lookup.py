@@ -9,36 +9,39 @@ matches. g ~ m ~ √N up to logarithms, hence Õ(√N) parameters instead of N.
 
 **What we do differently** (all of it makes the network smaller; the theorem is the same).
 
-1. *Key and label are one number*, κ = C·z + y. With w = C·z − κ_j the query matches entry j iff −C < w ≤ 0, and then
-   −w *is* the label: for another key the distance |C(z − z_j)| ≥ C exceeds any label.
+1. *Key and label are one number*, κ = C·z + y. With w = C·z − κ_j the query matches entry j if and only if −C < w ≤ 0,
+   and then −w *is* the label: for another key the distance |C(z − z_j)| ≥ C exceeds any label.
 2. *Differences, not keys.* Entry j holds Δ_j = κ_j − κ_(j−1), so w_j = w_(j−1) − Δ_j needs no copy of z. Δ is short:
-   groups are cut wherever Δ ≥ 2^β, which happens at most F = ⌊C(P + 1)/2^β⌋ times because the Δ add up to at most that.
-3. *One accumulator for everything.* The answer is collected in the low bits of the very integer that is peeled.
+   groups are cut wherever Δ ≥ 2^β. The Δ add up to at most C(P + 1), so there are at most F = ⌊C(P + 1)/2^β⌋ such cuts.
+3. *One accumulator.* The answer is collected in the low bits of the integer that is peeled.
 
-**The slot, step by step.** State: e = max(w + C, 0) ≥ 0 (0: the entry has been passed; then it stays passed) and
-q = 2Δ·2^T' + rest ≤ 2^T with T = T' + β + 1.
+**The slot, step by step.** The state is e = max(w + C, 0) and q = 2Δ·2^T' + rest ≤ 2^T with T = T' + β + 1. If e is 0,
+the entry has been passed, and e stays 0.
 
-* fold: Z ← Z − 2·relu(Z − 2^k) for k = T − 1, …, T' is the triangle wave of period 2·2^T'; since q's upper part 2Δ is
-  even, the wave returns exactly ``rest``. Beside it one unit carries V = 2^(T'+1)·e − q + 2^T ≥ 0. Three units: 12
-  parameters per bit.
+* fold: Z ← Z − 2·relu(Z − 2^k) for k = T − 1, …, T' is the triangle wave of period 2·2^T'. Since q's upper part 2Δ is
+  even, the wave returns exactly ``rest``. Beside it one unit carries V = 2^(T'+1)·e − q + 2^T ≥ 0. These three units
+  take 12 parameters per bit.
 * read: (V + rest − 2^T)/2^(T'+1) = e − Δ, so e' = relu(e − Δ). The label is the spike
   f(e') = (C − 1)e' − C·relu(e' − 1) + relu(e' − C): 0 at e' = 0, C − e' on [1, C], 0 beyond. On a match e' = C − y, so
-  f = y. Four units.
+  f = y. There are four units.
 
 A group with fewer than m entries is filled up with entries of label 0 behind its last key, which add nothing.
 
-**Cost** (exactly, zeros counted): 8g − 2 for the step function and the group's integer, 12β + 31 for a slot, 17 for the
-rest, g = ⌊(N + (m − 1)(F + 1))/m⌋. ``design`` minimises this over m and β; the count depends on N, C and P alone, never
-on the keys. At P = N²/8 and C = 2 it is below 30·√(N log₂N).
+**Cost** (exact, zeros included): 8g − 2 for the step function and the group's integer, 12β + 31 per slot, and 17 for
+the rest, with g = ⌊(N + (m − 1)(F + 1))/m⌋. ``design`` minimizes this over m and β. The count depends on N, C and P
+alone, never on the keys. At P = N²/8 and C = 2 it is below 30·√(N log₂N).
 
-**Limits.** ``depth`` bounds the layers: with few slots the groups are many, Õ(N/L) parameters. ``bits`` bounds the
-bits of every weight, so the length of the groups' integers: Õ(N/b) parameters. ``width="constant"``: the step function
-becomes a chain of layers of three units (:mod:`.gadgets.selecting`), and nothing is wider than the four units of
-*read*. 12 instead of 8 parameters a group, and 12 for each bit of 2C(P + 1), once: about a quarter more in all. Depth
-g + (m − 1)(β + 2) + log₂(CP) + O(1), so Õ(√N) like the parameters.
+**Limits.**
 
-**A shape of any kind.** :func:`shallowest` finds groups by squares, w²/18 of them a layer of width w, and folds
-log₂(w − 1) bits a layer: see :mod:`byheart.constructions.yang_2026`.
+* ``depth`` bounds the layers. With few slots there are many groups, and Õ(N/L) parameters.
+* ``bits`` bounds the bits of every weight, and so the length of the groups' integers: Õ(N/b) parameters.
+* ``width="constant"`` turns the step function into a chain of layers of three units (:mod:`.gadgets.selecting`), and
+  nothing is wider than the four units of *read*. This takes 12 instead of 8 parameters per group, and once 12 for each
+  bit of 2C(P + 1): about a quarter more in all. The depth is g + (m − 1)(β + 2) + log₂(CP) + O(1), so Õ(√N) like the
+  parameters.
+
+**Any shape.** :func:`shallowest` finds groups by squares, w²/18 groups per layer of width w, and folds log₂(w − 1) bits
+per layer (:mod:`byheart.constructions.yang_2026`).
 """
 
 from collections.abc import Callable
@@ -56,12 +59,12 @@ from byheart.networks.exact import Affine, Integers, integers
 from byheart.tasks.arrays import Floats, Ids
 
 Width: TypeAlias = Literal["free", "constant"]
-"""As wide as makes the network smallest, or as wide for any number of keys."""
+"""Width that makes the network smallest (free), or the same width for any number of keys (constant)."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the user allows: layers in all, bits of any weight (sign included), and the kind of width."""
+    """Limits from the user on the number of layers, on the bits of any weight (sign included), and on the width."""
 
     depth: int | None = None
     bits: int | None = None
@@ -74,18 +77,18 @@ class Limits:
 
     @property
     def selection(self) -> Selection:
-        """How a key's group is found."""
+        """Selection that finds a key's group."""
         return NARROW if self.width == "constant" else WIDE
 
 
 NO_LIMITS = Limits()
 SHALLOWEST = 4
-"""Layers without any slot, when the width is free."""
+"""Number of layers of a lookup of free width without slots."""
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """The sizes of one lookup network: everything about it except the keys and labels."""
+    """The sizes of a lookup network, which determine everything except the keys and labels."""
 
     keys: int
     labels: int
@@ -99,36 +102,36 @@ class Lookup:
 
     @property
     def answer_bits(self) -> int:
-        """Bits under all fields: the answer, above ``own_bits`` bits of the key itself when it is passed on."""
+        """Number of bits below all fields: the answer, and below it ``own_bits`` bits of the key if it is passed on."""
         return (self.labels << self.own_bits).bit_length()
 
     @property
     def top(self) -> int:
-        """The groups' integers are at most 2^top."""
+        """Exponent of the bound 2^top on the groups' integers."""
         return self.answer_bits + self.slots * (self.field + 1)
 
     @property
     def weight_bits(self) -> int:
-        """No weight has more bits than this, sign included."""
+        """Largest number of bits of a weight, sign included."""
         return max(self.top + self.selection.spare_bits(self), (self.labels * (self.largest + 2)).bit_length() + 2)
 
     @property
     def depth(self) -> int:
-        """Layers: those that select, *read*, the slots', and *answer*."""
+        """Number of layers: those that select, *read*, those of the slots, and *answer*."""
         selecting = self.selection.depth(self.groups) + self.selection.unpacking(self)
         return selecting + 1 + self.slots * _slot_depth(self.field, self.fold_bits) + 1
 
     @property
     def shape(self) -> TokenwiseShape:
-        """Layers behind the single unit that holds the key."""
+        """Shape of the layers behind the single unit that holds the key."""
         folds = wave_shapes(4, self.field + 1, carry=True, at_once=self.fold_bits)
         slot = [*folds, ("read", 4, folds[-1][1])]
         return TokenwiseShape((*self.selection.shapes(self, self.groups), *slot * self.slots, ("answer", 1, 4)))
 
     def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
-        """The layers for these different ``keys`` [N] and ``labels`` [N]; the input is one unit, the key.
+        """Build the layers for different ``keys`` [N] with ``labels`` [N]. The input is one unit, the key.
 
-        The last layer's single unit is the label, or label·2^own_bits + key where the key is passed on.
+        The last layer's single unit is the label, or label·2^own_bits + key if the key is passed on.
         """
         order = np.argsort(keys)
         kappa = [int(keys[i]) * self.labels + int(labels[i]) for i in order]
@@ -146,7 +149,7 @@ class Lookup:
 def design(
     keys: int, labels: int, largest: int, *, own_bits: int = 0, limits: Limits = NO_LIMITS, layers_before: int = 0
 ) -> Lookup:
-    """The cheapest lookup network for ``keys`` different keys in [0, ``largest``].
+    """Return the lookup network with the fewest parameters for ``keys`` different keys in [0, ``largest``].
 
     >>> [design(10_000, 2, 10**8 // 8, limits=Limits(width=width)).shape.dense for width in ("free", "constant")]
     [9218, 11735]
@@ -163,7 +166,7 @@ def design(
 
 
 def shallowest(keys: int, labels: int, largest: int, selection: Chain | Squares, fold_bits: int = 1) -> Lookup:
-    """The lookup network with this selection, and this many bits folded at once, that has the fewest layers.
+    """Return the lookup network with the fewest layers for this selection and number of bits folded at once.
 
     >>> [len(shallowest(10_000, 2, 10**8 // 8, how).shape.layers) for how in (NARROW, Squares(8), Squares(32))]
     [967, 171, 23]
@@ -180,17 +183,18 @@ def _slot_depth(field: Count, fold_bits: int) -> Count:
 
 @dataclass(frozen=True)
 class _Price:
-    """What shall be small, parameters or layers: the price of a layer of three units, and of a slot by its field."""
+    """The quantity to minimize, parameters or layers: the price of a layer of three units, and of a slot."""
 
     layer: int
     slot: Callable[[Ids, int], Ids]
+    """Price of a slot, as a function of its field and of the number of bits folded at once."""
 
     def groups(self, selection: Selection, groups: Ids) -> Ids:
-        """Of a selection among this many groups, up to a constant."""
+        """Return the price of a selection among ``groups`` groups, up to a constant."""
         return _WIDE_GROUP * groups if isinstance(selection, Wide) else self.layer * selection.depth(groups)
 
     def group(self, selection: Selection) -> float:
-        """Of one group among many."""
+        """Return the price of one group among many."""
         return _WIDE_GROUP if isinstance(selection, Wide) else self.layer / selection.groups_per_layer
 
 
@@ -200,10 +204,10 @@ _LAYERS = _Price(layer=1, slot=_slot_depth)
 
 
 def _cheapest(smallest: Lookup, price: _Price, most: Callable[[Ids], Ids]) -> Lookup | None:
-    """The cheapest among all fields and all numbers of slots up to the ``most`` for that field; None if there is none.
+    """Return the cheapest lookup among all fields and all numbers of slots that ``most`` allows; None if there is none.
 
-    ``smallest`` is the lookup without slots. Of equally cheap ones it is that of the shortest field, then the one with
-    the fewest slots.
+    ``smallest`` is the lookup without slots. Among equally cheap lookups the one with the shortest field is returned,
+    then the one with the fewest slots.
     """
     keys, span, selection = smallest.keys, smallest.labels * (smallest.largest + 1), smallest.selection
     fields = np.arange(smallest.labels.bit_length(), span.bit_length() + 1)[:, None]
@@ -214,7 +218,7 @@ def _cheapest(smallest: Lookup, price: _Price, most: Callable[[Ids], Ids]) -> Lo
     slot = price.slot(fields, smallest.fold_bits)
     slots = _candidates(price.group(selection) * np.maximum(1, keys - cuts - 1) / slot, most(fields))
     groups = np.minimum(keys, (keys + slots * (cuts + 1)) // (slots + 1))
-    # Where words are packed, the first slot makes it necessary to unpack them.
+    # If words are packed, the first slot makes it necessary to unpack them.
     unpacking = price.layer * (selection.unpacking(replace(smallest, slots=1)) - selection.unpacking(smallest))
     cost = price.groups(selection, groups) + slots * slot + unpacking * (slots > 0)
     at = np.unravel_index(cost.argmin(), cost.shape)
@@ -222,11 +226,12 @@ def _cheapest(smallest: Lookup, price: _Price, most: Callable[[Ids], Ids]) -> Lo
 
 
 def _candidates(squared: Floats, most: Ids) -> Ids:
-    """Numbers of slots up to ``most`` [fields, 1] among which the cheapest is: none at all, or near the minimum.
+    """Return numbers of slots up to ``most`` [fields, 1] that contain the cheapest: 0, and all near the minimum.
 
-    Let a be the price of a group, b that of a slot, N' = N − cuts − 1. With x = slots + 1 the cost is within s, the
-    price of a group and two layers, of aN'/x + bx + constant. Around its minimum at x₀ = √(aN'/b), ``squared``, that
-    convex function is more than s larger than there once |x − x₀| > √(s·x/b), where s < 2b.
+    1. Let a be the price of a group, b that of a slot, and N' = N − cuts − 1. With x = slots + 1 the cost is within s,
+       the price of a group and two layers, of aN'/x + bx + constant.
+    2. This convex function has its minimum at x₀ = √(aN'/b), the root of ``squared``. It is more than s larger than
+       there once |x − x₀| > √(s·x/b), where s < 2b.
     """
     best = np.sqrt(squared)
     reach = np.sqrt(2 * best) + 4
@@ -237,7 +242,7 @@ def _candidates(squared: Floats, most: Ids) -> Ids:
 
 
 def _most_slots(smallest: Lookup, fields: Ids, limits: Limits, layers_before: int) -> Ids:
-    """Slots of each field within the limits; negative if there are none."""
+    """Return the largest number of slots of each field within the limits; negative if no lookup is."""
     most = np.full_like(fields, smallest.keys - 1)
     if limits.depth is not None:
         most = np.minimum(most, (limits.depth - layers_before - SHALLOWEST) // (fields + 2))
@@ -248,21 +253,21 @@ def _most_slots(smallest: Lookup, fields: Ids, limits: Limits, layers_before: in
 
 
 def _cut(sizes: Lookup, kappa: list[int]) -> list[int]:
-    """Where the groups begin: exactly ``groups``, none with more than slots + 1 entries or a long difference."""
+    """Return where exactly ``groups`` groups begin; no group has more than slots + 1 entries or a long difference."""
     begins, size = [0], 1
     for i in range(1, len(kappa)):
         if size > sizes.slots or kappa[i] - kappa[i - 1] >= 1 << sizes.field:
             begins.append(i)
             size = 0
         size += 1
-    # Fewer than planned: cutting a group in two is always allowed.
+    # If there are fewer groups than planned, more cuts are made: cutting a group in two is always allowed.
     taken = set(begins)
     spare = (i for i in range(len(kappa)) if i not in taken)
     return sorted([*begins, *islice(spare, sizes.groups - len(begins))])
 
 
 def _pack(sizes: Lookup, kappa: list[int]) -> int:
-    """The differences of a group's entries, first one highest, each with the zero bit that keeps the wave upright."""
+    """Pack the differences of a group's entries, first one highest, each with a zero bit to keep the wave upright."""
     differences = [after - before for before, after in pairwise(kappa)]
     filler = [sizes.labels - kappa[-1] % sizes.labels] + [sizes.labels] * sizes.slots
     value = 0
@@ -278,7 +283,10 @@ def _answer(sizes: Lookup) -> list[int]:
 
 
 def _slot(sizes: Lookup, top: int) -> list[Affine]:
-    """Peel one difference off q ≤ 2^top, and read: field + 2 layers, or fewer with more bits at once."""
+    """Build the layers that peel one difference off q ≤ 2^top and read it.
+
+    There are field + 2 layers, or fewer if a layer folds several bits.
+    """
     bottom = top - sizes.field - 1
     q, scale = _answer(sizes), 2 << bottom
     V = [-entry for entry in q]

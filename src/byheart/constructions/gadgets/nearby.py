@@ -1,7 +1,7 @@
-"""Tokens as (r, δ)-separated vectors, read so that every vector near a token is taken for it.
+"""Readers of (r, δ)-separated vectors that read every vector near a token as that token.
 
-Without a radius asked for, :mod:`.cells` with two directions. With one, the smallest front that
-reaches it: cells with more directions, or one indicator a token (:mod:`.indicators`).
+If no radius is requested, the reader is :mod:`.cells` with two directions. If one is, the reader is the smallest that
+reaches it: cells with more directions, or one indicator per token (:mod:`.indicators`).
 """
 
 import math
@@ -19,13 +19,13 @@ from byheart.tasks.arrays import Floats, Ids
 from byheart.tasks.distinct import distinct
 
 MOST_DIRECTIONS = 8
-"""Beyond these, another direction costs more than it gains."""
+"""Largest number of directions to try: another one would cost more than it gains."""
 TYPICAL_SPREAD = 2.0
-"""log₂(r/δ) of standard-normal data."""
+"""Typical log₂(r/δ) of standard-normal data."""
 
 
 def points_of(name: str, task: NextToken | SeqToSeq, *, positions: bool) -> Points:
-    """The different vectors of ``task``, and which of them must be told apart; BadInput for token ids."""
+    """Return the different vectors of ``task``, and which of them must be told apart; BadInput for token ids."""
     _check_vectors(name, task.vectors)
     assert task.vectors is not None
     n, d = task.vectors.shape[1:]
@@ -47,17 +47,21 @@ def points_of(name: str, task: NextToken | SeqToSeq, *, positions: bool) -> Poin
 
 
 def whole_points_of(name: str, task: NextToken) -> tuple[Points, Ids]:
-    """The different sequences of ``task``, each one point, whose labels must be told apart; and which each is [N]."""
+    """Return the different sequences of ``task`` as points, and each sequence's point [N]; BadInput for token ids.
+
+    Points with different labels must be told apart.
+    """
     _check_vectors(name, task.vectors)
     assert task.vectors is not None
     N, n, _ = task.vectors.shape
-    found = distinct(task.vectors.reshape(N, -1))
-    labels, (r, delta) = task.labels[found.first], _separated(task, n)
-    # The points of one label need no code: they are what is read as 0. If there is no other, one point gets a code.
+    sequences = distinct(task.vectors.reshape(N, -1))
+    labels, (r, delta) = task.labels[sequences.first], _separated(task, n)
+    # The points of the commonest label need no code: they are read as 0. If there is no other label, one point gets a
+    # code.
     different, counts = np.unique(labels, return_counts=True)
     uncommon = np.flatnonzero(labels != different[counts.argmax()])
     points = Points(
-        points=task.vectors.reshape(N, -1)[found.first],
+        points=task.vectors.reshape(N, -1)[sequences.first],
         blocks=n,
         r=r,
         delta=delta,
@@ -65,20 +69,20 @@ def whole_points_of(name: str, task: NextToken) -> tuple[Points, Ids]:
         pairs=differing_pairs(N, task.size.labels),
         apart=lambda numbers: select_keys(numbers, labels) is not None,
     )
-    return points, found.ids
+    return points, sequences.ids
 
 
-def _separated(task: NextToken | SeqToSeq, together: int) -> tuple[float, float]:
-    """Return r and δ of points that consist of this many tokens each; δ of a single token is as large as one likes."""
+def _separated(task: NextToken | SeqToSeq, tokens: int) -> tuple[float, float]:
+    """Return r and δ of points that consist of ``tokens`` tokens each; δ is infinite if all tokens are equal."""
     apart = separation(task)
-    r = apart.r if together == 1 else math.nextafter(math.sqrt(together) * apart.r, math.inf)
+    r = apart.r if tokens == 1 else math.nextafter(math.sqrt(tokens) * apart.r, math.inf)
     if not math.isfinite(r):
         raise BadInput("some token is farther from 0 than the largest float: scale the vectors")
     return r, math.inf if apart.closest is None else min(apart.delta, sys.float_info.max)
 
 
 def differing_pairs(points: int, labels: int) -> int:
-    """At most this many pairs have different labels: (1 − 1/C)·K²/2, rounded up."""
+    """Bound the number of pairs with different labels: (1 − 1/C)·K²/2 for K points, rounded up."""
     return -(-points * points * (labels - 1) // (2 * labels))
 
 
@@ -87,27 +91,30 @@ def _check_vectors(name: str, vectors: Floats | None) -> None:
         raise BadInput(f"{name}: read=cells is about vectors that may move; the task has token ids")
 
 
-def _pairs(vectors: int, marked: int, together: int) -> int:
-    """Pairs of vectors with a marked one in them, or from one sequence; all pairs if those are fewer."""
-    return min(vectors * (vectors - 1) // 2, (marked + together) * vectors)
+def _pairs(vectors: int, marked: int, length: int) -> int:
+    """Bound the number of pairs that must be told apart: pairs with a marked vector, or from one sequence.
+
+    ``length`` is that of a sequence, or 0 if only marked vectors matter.
+    """
+    return min(vectors * (vectors - 1) // 2, (marked + length) * vectors)
 
 
 def typical_front(worst: LookupDemand) -> VectorFront:
-    """The front of the hardest task of a size, whose vectors are as separated as standard-normal ones."""
+    """Return the front for the hardest task of a size, with vectors as separated as standard-normal ones."""
     size = worst.size
     assert size.dim is not None
-    vectors, together = min(size.examples * size.length, size.vocab), size.length * (worst.setting == "seq-to-seq")
-    pairs = _pairs(vectors, min(worst.marked, vectors), together)
+    vectors, length = min(size.examples * size.length, size.vocab), size.length * (worst.setting == "seq-to-seq")
+    pairs = _pairs(vectors, min(worst.marked, vectors), length)
     return typical_cells(size.dim, pairs)
 
 
 def typical_cells(dim: int, pairs: int) -> VectorFront:
-    """The default front for points as separated as standard-normal ones."""
+    """Return the default front for points as separated as standard-normal ones."""
     return cells.sizes(dim, pairs, TYPICAL_SPREAD, cells.DIRECTIONS)
 
 
 def check_radius(radius: float | None, read: str) -> None:
-    """BadInput unless ``radius`` is a distance, and asked of a network that reads cells."""
+    """Raise BadInput unless ``radius`` is None, or positive and ``read`` is "cells"."""
     if radius is None:
         return
     if read != "cells":
@@ -116,10 +123,10 @@ def check_radius(radius: float | None, read: str) -> None:
 
 
 def find_reader(points: Points, radius: float | None, rng: np.random.Generator) -> Reader:
-    """The front for these points: by default two directions, else the smallest that reaches ``radius``."""
+    """Return a reader of ``points``: cells with two directions, or the smallest reader that reaches ``radius``."""
     reader: Reader
     if len(points.points) == 1:
-        # A single point is as far from the others as one likes.
+        # A single point has no others, so δ may be as large as the radius needs.
         far = min(2.0**20 * (radius or 0), sys.float_info.max)
         points = replace(points, delta=max(1.0, points.r, far))
     if radius is None:
@@ -130,21 +137,21 @@ def find_reader(points: Points, radius: float | None, rng: np.random.Generator) 
     if radius >= points.delta / 2:
         half = "half of it is where the balls around two tokens meet"
         raise BadInput(f"radius is {radius!r}; the tokens are δ = {points.delta!r} apart, and {half}")
-    found: list[Reader] = []
+    readers: list[Reader] = []
     for directions in range(1, MOST_DIRECTIONS + 1):
         if cells.widest(points, directions) > 2 * radius:
             reader = cells.find_cells(points, directions, rng)
             if reader.radius >= radius:
-                found.append(reader)
+                readers.append(reader)
                 break
-    cheapest = parameters(found[0].front) if found else None
+    cheapest = parameters(readers[0].front) if readers else None
     if len(points.points) > 1 and (cheapest is None or indicators.fewest(points) < cheapest):
-        found += indicators.find_balls(points, float(radius), rng)
-    if not found:
+        readers += indicators.find_balls(points, float(radius), rng)
+    if not readers:
         raise BadInput(f"radius is {radius!r}, too close to half of δ = {points.delta!r} to be kept; ask for less")
-    return min(found, key=lambda one: parameters(one.front))
+    return min(readers, key=lambda reader: parameters(reader.front))
 
 
 def parameters(front: VectorFront) -> int:
-    """What a front costs."""
+    """Count the parameters of a front."""
     return sum(outputs * (inputs + 1) for _, outputs, inputs in front.shapes)

@@ -1,9 +1,9 @@
 """Linear systems modulo 2, bit-packed: eliminate once, then solve for many right-hand sides in linear time.
 
-**Banded systems.** Equation e has a few unknowns, all within W words of 64 from its base; equations come sorted by
-base. Each is reduced by the pivots that exist already, lowest unknown first, until an unknown without a pivot leads:
-that is its own. Rows never grow beyond the band, so the cost is at most (equations)·(band)·W. The pivots used are
-recorded as bits, so that a right-hand side can follow later.
+**Banded systems.** Equation e has a few unknowns, all within W words of 64 bits from its base, and equations are sorted
+by base. Each equation is reduced by the existing pivots, lowest unknown first, until its lowest unknown has no pivot:
+that unknown becomes the equation's own pivot. Rows never grow beyond the band, so the cost is at most
+(equations)·(band)·W. The pivots used are recorded as bits, so that a right-hand side can follow later.
 
 **Dense systems** are eliminated 64 unknowns at a time by the method of the four Russians. Within a *panel*, the 64
 unknowns of one word, only that word of every equation is eliminated, and the pivots that each equation takes are noted.
@@ -23,28 +23,31 @@ from byheart.compiled import jit
 
 @dataclass(frozen=True, eq=False)
 class BandEchelon:
-    """A system in echelon form. Arrays by equation (``base``, ``pivot``, ``used``) and by unknown (``rows``)."""
+    """A system of m equations in echelon form."""
 
     base: NDArray[np.int64]
+    """First word of each equation [m]."""
     pivot: NDArray[np.int64]
-    """The unknown that equation e determines, or −1 if it depends on those before."""
+    """Unknown that each equation determines [m], or −1 if the equation depends on earlier ones."""
     used: NDArray[np.uint64]
-    """[m, W]: which pivots reduced equation e."""
+    """Bits of the pivots that reduced each equation [m, W]."""
     rows: NDArray[np.uint64]
-    """[unknowns, W]: the equation that determines an unknown, from its word on; zeros for free unknowns."""
+    """Equation that determines each unknown [unknowns, W], from the unknown's word on; 0 for free unknowns."""
     extent: NDArray[np.int64]
-    """How many words of ``rows`` are used for each unknown; 0 for free ones."""
+    """Number of words of ``rows`` in use for each unknown; 0 for free unknowns."""
     order: NDArray[np.int64] | None = None
-    """Which of the given equations each one is, if they are not in the order in which they were given."""
+    """Index of each equation in the order of the input; None if the order is the same."""
 
     @property
     def dependent(self) -> int:
-        """Equations that depend on others: each is consistent with a random right-hand side half of the time."""
+        """Number of equations that depend on others. A random right-hand side contradicts each half of the time."""
         return int((self.pivot < 0).sum())
 
 
 def reduce_band(cells: NDArray[np.int64], base: NDArray[np.int64], unknowns: int, words: int) -> BandEchelon:
-    """Eliminate. ``cells`` [m, k] are unknowns (−1: none), ``base`` [m] the first word of each equation, ascending.
+    """Eliminate a banded system.
+
+    ``cells`` [m, k] holds the unknowns of each equation (−1: none), ``base`` [m] each equation's first word, ascending.
 
     >>> system = reduce_band(np.array([[0, 1], [1, -1]]), np.array([0, 0]), unknowns=2, words=1)
     >>> solve(system, np.array([1, 1], dtype=np.uint8), np.zeros(2, dtype=np.uint8)).tolist()
@@ -54,21 +57,21 @@ def reduce_band(cells: NDArray[np.int64], base: NDArray[np.int64], unknowns: int
 
 
 def solve(system: BandEchelon, right: NDArray[np.uint8], free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
-    """The unknowns [n] for a right-hand side [m], free ones as given; None if a dependent equation contradicts."""
+    """Solve for a right-hand side [m], with free unknowns from ``free`` [n]; None if there is no solution."""
     ordered = right if system.order is None else right[system.order]
-    found, consistent = _solve(system.base, system.pivot, system.used, system.rows, system.extent, ordered, free)
-    return found if consistent else None
+    solution, consistent = _solve(system.base, system.pivot, system.used, system.rows, system.extent, ordered, free)
+    return solution if consistent else None
 
 
 _DE_BRUIJN = 0x03F79D71B4CB0A89
-"""Of its 64 windows of six bits no two are alike: so the highest six of it, shifted by k, tell k."""
+"""De Bruijn sequence: its 64 windows of six bits differ, so its highest six bits after a shift by k determine k."""
 _PLACE = np.zeros(64, np.int64)
 _PLACE[[(_DE_BRUIJN << place & (1 << 64) - 1) >> 58 for place in range(64)]] = np.arange(64)
 
 
 @jit
 def _lowest(value):  # type: ignore[no-untyped-def]
-    """The number of the lowest bit that is set."""
+    """Return the number of the lowest set bit."""
     lowest = value & (~value + np.uint64(1))
     return _PLACE[(lowest * np.uint64(_DE_BRUIJN)) >> np.uint64(58)]
 
@@ -129,7 +132,7 @@ def _solve(base, pivot, used, rows, extent, right, free):  # type: ignore[no-unt
     consistent = True
     for e in range(len(base)):
         folded = np.uint64(0)
-        # No pivot beyond its own has reduced an equation.
+        # Pivots beyond an equation's own have not reduced it.
         for i in range((pivot[e] >> 6) - base[e] + 1 if pivot[e] >= 0 else words):
             folded ^= used[e, i] & reduced[base[e] + i]
         value = right[e] ^ _parity(folded)
@@ -158,7 +161,7 @@ def _solve(base, pivot, used, rows, extent, right, free):  # type: ignore[no-unt
 
 
 def reduce_dense(cells: NDArray[np.int64], unknowns: int) -> BandEchelon:
-    """Eliminate. ``cells`` [m, k] are the unknowns of each equation (−1: none).
+    """Eliminate a dense system; ``cells`` [m, k] holds the unknowns of each equation (−1: none).
 
     >>> system = reduce_dense(np.array([[1, -1], [0, 1]]), unknowns=2)
     >>> solve(system, np.array([1, 0], dtype=np.uint8), np.zeros(2, dtype=np.uint8)).tolist()
@@ -168,10 +171,10 @@ def reduce_dense(cells: NDArray[np.int64], unknowns: int) -> BandEchelon:
 
 
 def reduce_packed(packed: NDArray[np.uint64], unknowns: int) -> BandEchelon:
-    """The same for equations [m, words] whose unknowns are bits, lowest first; what is ``packed`` is overwritten."""
+    """Eliminate a dense system of equations [m, words], with unknowns as bits, lowest first; overwrites ``packed``."""
     order, pivot, used, rows = _reduce_packed(packed, unknowns)
-    extent, found = np.zeros(unknowns, dtype=np.int64), pivot[pivot >= 0]
-    extent[found] = packed.shape[1] - (found >> 6)
+    extent, determined = np.zeros(unknowns, dtype=np.int64), pivot[pivot >= 0]
+    extent[determined] = packed.shape[1] - (determined >> 6)
     return BandEchelon(np.zeros(len(packed), dtype=np.int64), pivot, used[order], rows, extent, order)
 
 
@@ -209,7 +212,7 @@ def _reduce_packed(left, unknowns):  # type: ignore[no-untyped-def]
 
 @jit
 def _eliminate_panel(left, used, order, pivot, done, panel, unknowns):  # type: ignore[no-untyped-def]
-    """One word of all equations from ``done`` on; returns how many have pivots then."""
+    """Eliminate one word of all equations from ``done`` on; return the number of equations with pivots afterwards."""
     start, count = done, len(order)
     word, taken = np.empty(count, np.uint64), np.zeros(count, np.uint64)
     for e in range(start, count):
@@ -239,7 +242,7 @@ def _eliminate_panel(left, used, order, pivot, done, panel, unknowns):  # type: 
 
 @jit
 def _follow(left, used, order, pivot, start, number, panel):  # type: ignore[no-untyped-def]
-    """The other words of a pivot row: those of the pivots before it in the panel that it has taken."""
+    """Complete the other words of a pivot row with those of the panel's earlier pivots that it has taken."""
     own = order[number]
     for k in range(start, number):
         if used[own, panel] & (np.uint64(1) << np.uint64(pivot[k] & 63)):
@@ -250,7 +253,7 @@ def _follow(left, used, order, pivot, start, number, panel):  # type: ignore[no-
 
 @jit
 def _tabulate(sums, rows, panel, unknowns, words):  # type: ignore[no-untyped-def]
-    """sums[g, v]: of the pivot rows whose bits are set in byte g of a word, where that byte is v."""
+    """Store in sums[g, v] the sum of the pivot rows whose bits are set in byte g of a word, if that byte is v."""
     for group in range(8):
         for value in range(1, 256):
             bit = 0
@@ -266,7 +269,7 @@ def _tabulate(sums, rows, panel, unknowns, words):  # type: ignore[no-untyped-de
 
 @jit
 def _look_up(left, used, order, found, sums, panel, words):  # type: ignore[no-untyped-def]
-    """The other words of all equations without a pivot."""
+    """Complete the other words of all equations without a pivot from the tabulated sums."""
     for e in range(found, len(order)):
         row = left[order[e], panel:]
         taken = np.int64(used[order[e], panel])

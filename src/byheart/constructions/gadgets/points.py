@@ -1,4 +1,4 @@
-"""Points → keys → labels: a plain ReLU network on whole sequences, each read as one point.
+"""Points → keys → labels: a plain ReLU network that reads each whole sequence as one point.
 
 The n tokens of a sequence are one point in R^(n·d) (token ids are read as numbers), so the order of tokens matters and
 the first layer has n·d weights. The point is hashed to a key in a small range (:mod:`.gadgets.modular_hash`,
@@ -27,10 +27,11 @@ from byheart.tasks.arrays import Ids
 
 @dataclass(frozen=True)
 class PointFront:
-    """From N points of n·d coordinates with at most ``grid_bits`` bits each to keys; ids are never negative (unsigned).
+    """Sizes of the layers from N points of n·d coordinates, of at most ``grid_bits`` bits each, to keys.
 
-    ``direct``: the point is a single id, and the key as it is. ``fold_bits`` are folded away by every layer behind the
-    hash. ``reading``: what takes all points near one for the same (:mod:`.gadgets.nearby`), instead of the grid.
+    If ``direct``, the point is a single id, which is the key as it is. A layer behind the hash folds ``fold_bits``
+    bits. If there is a ``reading``, it reads all points near a point alike (:mod:`.gadgets.nearby`), and replaces the
+    grid.
     """
 
     size: Size
@@ -41,49 +42,49 @@ class PointFront:
 
     @property
     def signed(self) -> bool:
-        """Whether coordinates may be negative."""
+        """True if coordinates may be negative; ids are not."""
         return self.size.dim is not None
 
     @property
     def coordinates(self) -> int:
-        """Numbers that a point consists of."""
+        """Number of coordinates of a point."""
         return self.size.length * (self.size.dim or 1)
 
     @property
     def may_be_direct(self) -> bool:
-        """Whether a point is a single id."""
+        """True if a point is a single id."""
         return self.coordinates == 1 and not self.signed
 
     @property
     def modulus(self) -> int:
-        """Smallest Q for the points."""
+        """Smallest modulus Q for the points."""
         return modular_hash.question_modulus(self.size.examples, self.size.labels, alone=self.coordinates == 1)
 
     @property
     def ratio(self) -> int:
-        """The hash before folding is at most this many times Q."""
+        """Bound on the hash before folding, in multiples of Q."""
         if self.reading is not None:
             return self.reading.ratio
         return vectors.ratio(self.coordinates, self.grid_bits) if self.signed else self.coordinates << self.grid_bits
 
     @property
     def hash_bits(self) -> int:
-        """No weight of the hash and its folds has more bits than this."""
+        """Largest number of bits of a weight of the hash and its folds."""
         return (2 * self.ratio * modular_hash.largest_modulus(self.modulus)).bit_length() + 1
 
     @property
     def folds(self) -> int:
-        """Folds in front of the lookup."""
+        """Number of folds in front of the lookup."""
         return 0 if self.direct else modular_hash.folds_needed(self.ratio)
 
     @property
     def largest(self) -> int:
-        """No key is larger."""
+        """Largest possible key."""
         return (1 << self.grid_bits) - 1 if self.direct else modular_hash.largest_key(self.modulus)
 
     @property
     def shapes(self) -> list[tuple[str, int, int]]:
-        """Layers in front of the lookup."""
+        """Shapes of the layers in front of the lookup: (role, outputs, inputs)."""
         if self.direct:
             return []
         hashed = (("hash", 1, self.coordinates),) if self.reading is None else self.reading.shapes
@@ -91,36 +92,36 @@ class PointFront:
 
 
 def front(task: Task) -> PointFront:
-    """What it takes to read the task's points."""
+    """Return the front that reads the task's points."""
     return PointFront(task.size, points_of(task).bits)
 
 
 def worst_front(size: Size) -> PointFront:
-    """What it takes to read the points of any task of this size, with coordinates of typical bits."""
+    """Return the front that reads the points of any task of ``size``, with coordinates of typical bits."""
     return PointFront(size, TYPICAL_GRID_BITS if size.dim is not None else max(1, (size.vocab - 1).bit_length()))
 
 
 def plan(front: PointFront, stage: Lookup) -> Plan:
-    """The network's tensors, before it is built."""
+    """Plan the network's tensors."""
     parts: list[Part] = [("label", TokenwiseShape((*front.shapes, *stage.shape.layers)))]
     return plan_of(parts, input_width=front.coordinates, extra_depth=0)
 
 
 @dataclass(frozen=True, eq=False)
 class Near:
-    """What reads points so that those near them are read alike, and which of its points each sequence is [N]."""
+    """A reader that reads all points near a point alike, and the number of each sequence's point [N]."""
 
     reader: vectors.Reader
     which: Ids
 
     def draw(self, Q: int, rng: np.random.Generator) -> tuple[Ids, list[Affine]]:
-        """Hashes [N] before folding, and the layers that compute them."""
+        """Draw a hash; return its values [N] before folding, and its layers."""
         hashes, layers = self.reader.draw(Q, rng)
         return hashes[self.which], layers
 
 
 def read_nearby(name: str, task: NextToken, radius: float | None, rng: np.random.Generator) -> Near:
-    """The smallest front that reads all within ``radius`` of a point as that point; by default two directions."""
+    """Return a reader of all points within ``radius`` of the task's; by default cells with two directions."""
     points, which = nearby.whole_points_of(name, task)
     return Near(nearby.find_reader(points, radius, rng), which)
 
@@ -128,7 +129,7 @@ def read_nearby(name: str, task: NextToken, radius: float | None, rng: np.random
 def build(
     task: NextToken, front: PointFront, stage: Lookup, rng: np.random.Generator, near: Near | None = None
 ) -> Made:
-    """The network that has memorized ``task``, one that :func:`points_only` let pass; read by ``near`` if given."""
+    """Build a network that has memorized ``task``, checked by :func:`points_only`; ``near`` replaces the grid."""
     points = points_of(task)
     draw = _grid_hash(front, points) if near is None else near.draw
     before, keys, chosen = ([], points.mantissa[:, 0], {}) if front.direct else _hash(front, draw, task.labels, rng)
@@ -144,7 +145,7 @@ def build(
 
 
 def points_only(name: str, task: Task) -> NextToken:
-    """Refuse tasks that ask for two answers to one point, or for more than one label each."""
+    """Return ``task``; raise BadInput if a point has two answers, or if a sequence has more than one label."""
     checked = consistent(name, task, positions=True)
     if not isinstance(checked, NextToken):
         raise BadInput(f"{name} memorizes points, with one label each; the task asks for one per token ({task.kind})")
@@ -152,7 +153,7 @@ def points_only(name: str, task: Task) -> NextToken:
 
 
 def points_of(task: Task) -> Grid:
-    """The task's sequences as points [N, n·d] on a grid; ids get the bits of the whole vocabulary."""
+    """Return the task's sequences as points [N, n·d] on a grid; ids get the bits of the whole vocabulary."""
     if task.vectors is not None:
         return vectors.from_floats(task.vectors.reshape(len(task.vectors), -1))
     assert task.tokens is not None
@@ -160,11 +161,11 @@ def points_of(task: Task) -> Grid:
 
 
 _Draw = Callable[[int, np.random.Generator], tuple[Ids, list[Affine]]]
-"""Q and randomness → hashes [N] of the points before folding, and the layers that compute them."""
+"""Function from Q and a random generator to hashes [N] of the points before folding, and their layers."""
 
 
 def _grid_hash(front: PointFront, points: Grid) -> _Draw:
-    """v·X + offset + a, v and a uniform below Q."""
+    """Return the function that draws a hash v·X + offset + a, with v and a uniform below Q."""
 
     def draw(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Affine]]:
         v = rng.integers(0, Q, size=front.coordinates)
@@ -179,7 +180,7 @@ def _grid_hash(front: PointFront, points: Grid) -> _Draw:
 def _hash(
     front: PointFront, draw: _Draw, labels: Ids, rng: np.random.Generator
 ) -> tuple[list[Affine], Ids, dict[str, object]]:
-    """Layers from the points to keys that have one label each, and the keys [N]."""
+    """Draw hashes until every key has one label; return the layers, the keys [N], and the choices to record."""
     for draws in range(1, TRIES):
         Q = modular_hash.draw_modulus(front.modulus, rng)
         hashes, layers = draw(Q, rng)

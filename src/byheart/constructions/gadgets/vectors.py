@@ -1,12 +1,12 @@
-"""Real vectors as what they are on a computer: integer points X = x·2^t on a grid, and random linear hashes of them.
+"""Vectors of floats as integer points X = x·2^t on a grid, and random linear hashes of these points.
 
 float64 numbers are dyadic rationals. With the finest bit of the whole dataset as unit, every coordinate is an integer
 of at most ``bits`` bits (about 75 for standard-normal data), and a network whose first weights are multiples of 2^t
-computes with these integers exactly. This replaces the theorem's cells of size δ: the price is log₂(r/finest bit)
-instead of log₂(r/δ) folds of six parameters each, and no assumption on the separation is left.
+computes with these integers exactly. This replaces the theorem's cells of size δ. It takes log₂(r/finest bit) instead
+of log₂(r/δ) folds of six parameters each, and it needs no assumption on the separation.
 
-A hash is s = v·X + offset + a with v drawn uniformly from [0, Q)^d and a from [0, Q); the offset is a multiple of Q,
-and without a the hashes of X and −X would be mirror images. :mod:`.gadgets.modular_hash` folds it.
+A hash is s = v·X + offset + a with v drawn uniformly from [0, Q)^d and a from [0, Q). The offset is a multiple of Q.
+Without a the hashes of X and −X would be mirror images. :mod:`.gadgets.modular_hash` folds s.
 """
 
 from collections.abc import Callable
@@ -33,11 +33,11 @@ class Grid:
 
     @property
     def dim(self) -> int:
-        """Coordinates of a point, D."""
+        """Number of coordinates of a point, D."""
         return int(self.mantissa.shape[1])
 
     def hash(self, v: Ids, modulus: int) -> Ids:
-        """v·X modulo ``modulus``, for all points [K]; the offset is a multiple of the modulus and changes nothing."""
+        """Compute v·X modulo ``modulus`` for all points [K]. The offset is a multiple of it, so it is left out."""
         power = np.array([pow(2, int(p), modulus) for p in range(int(self.place.max(initial=0)) + 1)], dtype=np.int64)
         result = np.zeros(len(self.mantissa), dtype=np.int64)
         for j in range(self.dim):
@@ -46,12 +46,12 @@ class Grid:
         return result
 
     def weights(self, v: Ids) -> list[int]:
-        """The weights that compute v·X from x."""
+        """Return the weights that compute v·X from x."""
         return [int(entry) << self.exponent for entry in v]
 
 
 def draw_hash(points: Grid, bits: int, Q: int, rng: np.random.Generator) -> tuple[Ids, Affine]:
-    """A random hash v·X + offset + a: its values modulo Q [K], and the layer that computes it from x."""
+    """Draw a hash v·X + offset + a; return its values up to multiples of Q [K], and the layer that computes it."""
     v = rng.integers(0, Q, size=points.dim)
     a = int(rng.integers(0, Q))
     bias = offset(points.dim, bits, Q) + a
@@ -60,17 +60,17 @@ def draw_hash(points: Grid, bits: int, Q: int, rng: np.random.Generator) -> tupl
 
 
 def offset(dim: int, bits: int, Q: int) -> int:
-    """A multiple of Q that makes v·X + offset non-negative for all |X| < 2^bits, v < Q."""
+    """Return a multiple of Q that makes v·X + offset non-negative for all |X| < 2^bits and v < Q."""
     return Q * dim << bits
 
 
 def ratio(dim: int, bits: int) -> int:
-    """v·X + offset + a is at most this many times Q: |v·X| ≤ d(Q − 1)(2^bits − 1) leaves room for a."""
+    """Bound v·X + offset + a in multiples of Q: |v·X| ≤ d(Q − 1)(2^bits − 1) leaves room for a."""
     return 2 * dim << bits
 
 
 def from_floats(vectors: Floats) -> Grid:
-    """Floats [K, D] on the coarsest grid of integer multiples of 2^−exponent, exponent ≥ 0, that holds them all.
+    """Put floats [K, D] on the coarsest grid of multiples of 2^−exponent, exponent ≥ 0, that holds them all.
 
     >>> g = from_floats(np.array([[0.75, -2.0]]))
     >>> (g.mantissa << g.place).tolist(), g.exponent, g.bits
@@ -90,64 +90,65 @@ def from_floats(vectors: Floats) -> Grid:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Different points [K, D], (r, δ)-separated, and which of them must not be read alike."""
+    """Different points [K, D], (r, δ)-separated, and which of them must be told apart."""
 
     points: Floats
     blocks: int
+    """Number of vectors that a point consists of; each of them may move on its own."""
     r: float
-    """No point is farther from 0."""
+    """Upper bound on the points' norms."""
     delta: float
-    """Any two differ by at least this much in some block."""
+    """Lower bound on the distance of any two points in some block."""
     coded: Ids
-    """The points that must be read unlike every other; the others may be taken for each other."""
+    """Points that must be told from every other point; the others may be read alike."""
     pairs: int
-    """At most this many pairs must not be read alike."""
+    """Upper bound on the number of pairs that must be told apart."""
     apart: Callable[[Ids], bool]
-    """Whether the points may be read as these numbers [K]: equal ones are taken for each other."""
+    """Function that returns True if the points may be read as numbers [K], with equal numbers read alike."""
 
     @property
     def dim(self) -> int:
-        """Coordinates of a point, D."""
+        """Number of coordinates of a point, D."""
         return int(self.points.shape[1])
 
     @cached_property
     def exact(self) -> tuple[Integers, int]:
         """Integers X [K, D] and t with x = X/2^t."""
-        found = from_floats(self.points)
-        return found.mantissa.astype(object) << found.place.astype(object), found.exponent
+        grid = from_floats(self.points)
+        return grid.mantissa.astype(object) << grid.place.astype(object), grid.exponent
 
     def reach(self, weights: Integers) -> int:
-        """Σ_k ‖w_k‖₂ over the blocks, rounded up: R times this is how far w·x moves."""
+        """Return Σ_k ‖w_k‖₂ over the blocks, rounded up. If every block moves by R, w·x moves by R times this."""
         squares = (sum(int(w) ** 2 for w in block) for block in np.split(weights, self.blocks))
         return sum(isqrt(square) + 1 for square in squares)
 
 
 class VectorFront(Protocol):
-    """The sizes of a front, known before its weights: from D coordinates to one integer."""
+    """Sizes of the layers from D coordinates to one integer, known before their weights."""
 
     @property
     def shapes(self) -> tuple[tuple[str, int, int], ...]:
-        """Its layers: (role, outputs, inputs)."""
+        """Layers as (role, outputs, inputs)."""
 
     @property
     def ratio(self) -> int:
-        """The integer is less than this many times Q."""
+        """Bound on the integer, in multiples of Q."""
 
 
 class Reader(Protocol):
-    """A front whose weights are found but for the hash."""
+    """A front with all its weights but those of the hash."""
 
     @property
     def front(self) -> VectorFront:
-        """Its sizes."""
+        """Sizes of the layers."""
 
     @property
     def radius(self) -> float:
-        """Every vector within this distance of a token is read as that token is."""
+        """Distance from a token within which every vector is read as that token."""
 
     @property
     def chosen(self) -> dict[str, object]:
-        """What was found, for the folder."""
+        """Choices to record beside the network, by name."""
 
     def draw(self, Q: int, rng: np.random.Generator) -> tuple[Ids, list[Affine]]:
-        """A random hash of what is read, for the points [K], and the layers that compute it."""
+        """Draw a hash modulo Q of the points as they are read; return its values [K] and its layers."""

@@ -29,8 +29,6 @@ class AttentionStep:
     ``data`` has queries, contexts and answers, those of all members one below the other.
     """
 
-    whole_batches = False
-
     def __init__(self, model: QueryAttention, data: Tensors, state: State, betas: tuple[float, float]) -> None:
         self.model, self.data, self.state, self.betas = model, data, state, betas
         self.positions = sinusoids(model.length + 1, model.model_dim, state[0].device, torch.float32)

@@ -16,11 +16,13 @@ those of linear maps are as PyTorch draws them (what the paper does not say).
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import ClassVar
 
 import torch
 from torch.nn import functional
 
+from byheart.lab.fused import kernels_for
 from byheart.lab.member import Tensors
 from byheart.lab.models.parts import affine, looked_up, sinusoids, uniform
 from byheart.tasks.arrays import check_count
@@ -96,8 +98,9 @@ class MaddenDecoder:
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """Return logits [M, B, ω]."""
         z = batch[ATTENDED] if ATTENDED in batch else self.attended(weights, batch)
-        hidden = functional.gelu(affine(z, weights["W_in"], weights["b_in"]))
-        return affine(hidden, weights["W_U"], weights["b_U"])
+        hidden, W_U, b_U = functional.gelu(_affine(z, weights["W_in"], weights["b_in"])), weights["W_U"], weights["b_U"]
+        kernels = _kernels_for_training(hidden)
+        return affine(hidden, W_U, b_U) if kernels is None else kernels.halved(hidden, W_U, b_U)
 
     def attended(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """Return the output z [M, B, d] of the attention at the last token."""
@@ -108,9 +111,23 @@ class MaddenDecoder:
         places = torch.arange(self.length, device=tokens.device)
         is_last = (places == lengths[..., None] - 1).to(stream.dtype)
         last = (is_last[..., None] * stream).sum(dim=2)
-        query = affine(last, weights["W_Q"], weights["b_Q"]) * d**-0.5
+        query = _affine(last, weights["W_Q"], weights["b_Q"]) * d**-0.5
         direction = query @ weights["W_K"].mT
         scores = (stream * direction[:, :, None]).sum(dim=-1) + query @ weights["b_K"][..., None]
         shares = scores.masked_fill(places >= lengths[..., None], -torch.inf).softmax(dim=-1)
         average = (shares[..., None] * stream).sum(dim=2)
-        return affine(affine(average, weights["W_V"], weights["b_V"]), weights["W_O"], weights["b_O"])
+        return _affine(_affine(average, weights["W_V"], weights["b_V"]), weights["W_O"], weights["b_O"])
+
+
+def _affine(inputs: torch.Tensor, weights: torch.Tensor, biases: torch.Tensor) -> torch.Tensor:
+    """Return x W + b, as :func:`~byheart.lab.models.parts.affine` does."""
+    kernels = _kernels_for_training(inputs)
+    if kernels is None:
+        return affine(inputs, weights, biases)
+    outputs: torch.Tensor = kernels.multiplied(inputs, weights.mT, biases[:, None])
+    return outputs
+
+
+def _kernels_for_training(tensor: torch.Tensor) -> ModuleType | None:
+    """Return kernels, or None if gradients are off: reported results do not depend on kernels."""
+    return kernels_for(tensor) if torch.is_grad_enabled() else None

@@ -1,9 +1,9 @@
 """The rules for a stock model's config.json: known keys, allowed values, and the shapes of all tensors.
 
-Two architectures are known: Llama, and Qwen2-MoE without biases or sliding windows. Whatever else a configuration says
-could change what transformers computes, or what it allocates: it is refused, not ignored. What is left out must have
-the default that is meant here, or is refused too. The shapes of all tensors follow from the sizes by arithmetic;
-transformers is not asked.
+Two architectures are known: Llama, and Qwen2-MoE without biases or sliding windows. Any other key or value could change
+what transformers computes or allocates, so it is refused, not ignored. A missing key is refused too, unless its default
+in transformers is the value meant here. The shapes of all tensors follow from the sizes by arithmetic, without
+transformers.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,14 +15,12 @@ from byheart.files.decoding import Such, Within
 from byheart.networks.rules import FRACTION, MOST, SIZE, TOKEN, TOKENS, Rule, check, one_of
 
 Sizes = dict[str, tuple[int, ...]]
-
-
 _THETA = Annotated[float, Within(1.0, 1e30)]
 
 
 @dataclass(frozen=True)
 class _PlainRope:
-    """Return True if rotary positions have no scaling."""
+    """Settings of rotary positions without scaling."""
 
     rope_type: Literal["default"] = "default"
     rope_theta: _THETA = 1e4
@@ -49,7 +47,7 @@ _MATTERS: dict[str, Rule] = {
     "tie_word_embeddings": one_of(False, True),
     "attention_dropout": one_of(0, 0.0),
 }
-"""Rules for the keys of both architectures that transformers' configuration takes, if they are present."""
+"""Rules for keys that transformers' configuration takes, in both architectures."""
 _BESIDE: dict[str, Rule] = {
     **dict.fromkeys(("bos_token_id", "pad_token_id"), TOKEN),
     "eos_token_id": TOKENS,
@@ -59,7 +57,7 @@ _BESIDE: dict[str, Rule] = {
     "initializer_range": FRACTION,
     **dict.fromkeys(("transformers_version", "_name_or_path"), str),
 }
-"""Rules for other keys that may be present; their allowed values change no logit."""
+"""Rules for other keys; their allowed values change no logit."""
 _NEEDED = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 
 
@@ -70,17 +68,18 @@ class StockArchitecture:
     name: str
     model_type: str
     prefix: str
-    """Beginning of the names of its classes in transformers."""
+    """Prefix of the names of its classes in transformers."""
     matters: Mapping[str, Rule]
-    """Rules for its own keys that transformers' configuration takes, if they are present."""
+    """Rules for keys that transformers' configuration takes, in this architecture only."""
     beside: Mapping[str, Rule]
+    """Rules for its other keys; their allowed values change no logit."""
     needed: tuple[str, ...]
     feed_forward: Callable[[Mapping[str, Any], int], Sizes]
-    """Function of the configuration and a layer's number: the shapes of its feed-forward block."""
+    """Function from the configuration and a layer's number to the shapes of the layer's feed-forward block."""
 
     @property
     def model_class(self) -> str:
-        """The name of the class that runs it."""
+        """Name of the class of transformers that runs the model."""
         return f"{self.prefix}ForCausalLM"
 
 
@@ -90,7 +89,7 @@ def architecture(config: Mapping[str, Any]) -> StockArchitecture:
 
 
 def checked(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries that transformers' configuration takes; raise BadInput if any entry is not allowed."""
+    """Return the entries that transformers' configuration takes; raise BadInput if an entry is not allowed."""
     kind = architecture(config)
     named: dict[str, Rule] = {"model_type": one_of(kind.model_type), "architectures": one_of([kind.model_class])}
     known = {**_MATTERS, **kind.matters}
@@ -133,12 +132,12 @@ def shapes(config: Mapping[str, Any], most: int) -> Sizes:
         inner = attention | architecture_of(config).feed_forward(config, layer)
         deep |= {f"model.layers.{layer}.{name}": shape for name, shape in inner.items()}
         if len(deep) > most:
-            break  # there are fewer tensors than that, however many layers are still to come
+            break  # more shapes than tensors already, so the shapes of further layers make no difference
     return {f"{name}.weight": shape for name, shape in (outer | deep).items()}
 
 
 def architecture_of(matters: Mapping[str, Any]) -> StockArchitecture:
-    """Return the architecture of entries that :func:`checked` has returned, which do not name it."""
+    """Return the architecture of the entries that :func:`checked` returned, which lack ``model_type``."""
     return _QWEN2_MOE if "num_experts" in matters else _LLAMA
 
 
@@ -155,11 +154,11 @@ def _experts(config: Mapping[str, Any], layer: int) -> Sizes:
     if layer in config["mlp_only_layers"]:
         return _dense(config, layer)
     width, experts = config["hidden_size"], config["num_experts"]
-    found: Sizes = {"mlp.gate": (experts, width), "mlp.shared_expert_gate": (1, width)}
-    found |= _swiglu("mlp.shared_expert", config["shared_expert_intermediate_size"], width)
+    sizes: Sizes = {"mlp.gate": (experts, width), "mlp.shared_expert_gate": (1, width)}
+    sizes |= _swiglu("mlp.shared_expert", config["shared_expert_intermediate_size"], width)
     for expert in range(experts):
-        found |= _swiglu(f"mlp.experts.{expert}", config["moe_intermediate_size"], width)
-    return found
+        sizes |= _swiglu(f"mlp.experts.{expert}", config["moe_intermediate_size"], width)
+    return sizes
 
 
 def _head(config: Mapping[str, Any]) -> int:

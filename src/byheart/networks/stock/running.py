@@ -16,9 +16,9 @@ from byheart.progress import Report
 Ids = NDArray[np.int64]
 CPU = torch.device("cpu")
 PORTION = 1 << 14
-"""Most tokens to read at once."""
+"""Largest number of tokens to read at once."""
 SCORES, PIECE = 1 << 19, 16
-"""Most scores of a head to hold at once, which fit the processor's cache; and fewest tokens of a piece."""
+"""Largest number of scores per head at once, which fit the processor's cache; and fewest tokens of a piece."""
 
 
 @torch.inference_mode()
@@ -33,16 +33,16 @@ def answers(
 ) -> Answers:
     """Return the answers at ``places``, which increase, of the sequences that begin at ``starts[:-1]``.
 
-    Every sequence is read from its start, as a user's program reads it: sequences of one length side by side, long ones
-    piece by piece, with the model's own cache.
+    Every sequence is read from its start, as a user's program reads it. Sequences of equal length are read side by
+    side; long ones are read piece by piece, with the model's own cache.
     """
-    found, margins = np.empty(len(places), dtype=np.int64), np.empty(len(places))
+    labels, margins = np.empty(len(places), dtype=np.int64), np.empty(len(places))
     model = network.model if device == CPU else deepcopy(network.model).to(device)
     done, before = 0, int(network.first is not None)
     for begins, length in _batches(starts):
         first = np.full((len(begins), before), network.first or 0)
         rows = np.concatenate([first, tokens[begins[:, None] + np.arange(length)].astype(np.int64)], axis=1)
-        given = torch.from_numpy(rows).to(device)
+        ids = torch.from_numpy(rows).to(device)
         here = np.arange(*np.searchsorted(places, (begins[0], begins[-1] + length)))
         row, column = np.divmod(places[here] - begins[0], length)
         column += before
@@ -50,18 +50,19 @@ def answers(
         for left in range(0, rows.shape[1], piece):
             right = min(left + piece, rows.shape[1])
             with exact_products(device, places=PORTION):
-                step = model(given[:, left:right], past_key_values=cache, use_cache=True)
+                step = model(ids[:, left:right], past_key_values=cache, use_cache=True)
             cache = step.past_key_values
-            asked = (left <= column) & (column < right)
-            found[here[asked]], margins[here[asked]] = best(step.logits[row[asked], column[asked] - left])
-            done += int(asked.sum())
+            answered = (left <= column) & (column < right)
+            logits = step.logits[row[answered], column[answered] - left]
+            labels[here[answered]], margins[here[answered]] = best(logits)
+            done += int(answered.sum())
             if report is not None:
                 report(done, len(places))
-    return Answers(found, margins)
+    return Answers(labels, margins)
 
 
 def _batches(starts: Ids) -> Iterator[tuple[Ids, int]]:
-    """Yield the starts of neighbouring sequences of equal length that can be read at once, and this length."""
+    """Yield groups of neighbouring sequences of equal length to read at once: their starts and their length."""
     lengths, first = np.diff(starts), 0
     while first < len(lengths):
         length = int(lengths[first])
@@ -75,23 +76,23 @@ def _batches(starts: Ids) -> Iterator[tuple[Ids, int]]:
 def generate(
     network: StockNetwork, prompt: Sequence[int], *, tokens: int | None = None, end: int | None = None, guess: int = 0
 ) -> Iterator[int]:
-    """Yield the tokens after ``prompt``, each with the largest logit. ``guess`` makes no difference here."""
-    given = checked(prompt, network.config["vocab_size"], tokens)
-    return _generate(network, [*([] if network.first is None else [network.first]), *given], tokens, end)
+    """Yield the tokens after ``prompt``, each with the largest logit; ``guess`` is ignored."""
+    ids = checked(prompt, network.config["vocab_size"], tokens)
+    return _generate(network, [*([] if network.first is None else [network.first]), *ids], tokens, end)
 
 
 @torch.inference_mode()
-def _generate(network: StockNetwork, given: list[int], tokens: int | None, end: int | None) -> Iterator[int]:
-    past, said = None, 0
-    while tokens is None or said < tokens:
-        step = network.model(torch.tensor([given]), past_key_values=past, use_cache=True)
+def _generate(network: StockNetwork, unread: list[int], tokens: int | None, end: int | None) -> Iterator[int]:
+    past, count = None, 0
+    while tokens is None or count < tokens:
+        step = network.model(torch.tensor([unread]), past_key_values=past, use_cache=True)
         past = step.past_key_values
         token = int(step.logits[0, -1].argmax())
         yield token
-        said += 1
+        count += 1
         if token == end:
             return
-        given = [token]
+        unread = [token]
 
 
 def generate_all(
@@ -102,11 +103,11 @@ def generate_all(
     tokens: Sequence[int],
     report: Report | None = None,
 ) -> list[list[int]]:
-    """Return the tokens after each prompt up to ``end``, which is left out, text by text; ``report`` counts tokens."""
-    spoken: list[list[int]] = []
+    """Return the tokens after each prompt up to ``end``, which is left out; ``report`` counts tokens, text by text."""
+    texts: list[list[int]] = []
     for prompt, most in zip(prompts, tokens, strict=True):
-        said = list(generate(network, prompt, tokens=most, end=end))
-        spoken.append(said[:-1] if said and said[-1] == end else said)
+        text = list(generate(network, prompt, tokens=most, end=end))
+        texts.append(text[:-1] if text and text[-1] == end else text)
         if report is not None:
-            report(sum(tokens[: len(spoken)]), sum(tokens))
-    return spoken
+            report(sum(tokens[: len(texts)]), sum(tokens))
+    return texts

@@ -23,7 +23,7 @@ from byheart.networks.weight_files import write_weights
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StockNetwork(Network):
-    """A Llama, or a Qwen2-MoE, by its configuration and its tensors; BadInput if an entry is not finite."""
+    """A Llama or a Qwen2-MoE, given by its configuration and its tensors, whose entries must be finite."""
 
     kind = "stock"
     config: Mapping[str, Any]
@@ -31,11 +31,11 @@ class StockNetwork(Network):
     weights: Mapping[str, NDArray[Any]]
     """Tensors by their names in transformers' files, one per matrix of an expert. A tied unembedding is left out."""
     digest: str | None = None
-    """SHA-256 over the two files that the network was read from, which certificates of Byheart 0.1.0 hold."""
+    """SHA-256 over the two files that the network was read from: its fingerprint in certificates of Byheart 0.1.0."""
 
     def __post_init__(self) -> None:
         self._check_shapes(shapes(checked(self.config), len(self.weights)))
-        for name in ("bos_token_id", "pad_token_id"):  # with any other, transformers cannot run or load it
+        for name in ("bos_token_id", "pad_token_id"):  # transformers cannot load or run a model with any other value
             token, vocab = self.config.get(name), self.config["vocab_size"]
             if token is not None and token >= vocab:
                 raise BadInput(f"config.json: {name} is {token}; expected null or a token, from 0 to {vocab - 1}")
@@ -49,7 +49,7 @@ class StockNetwork(Network):
 
     @cached_property
     def model(self) -> Any:
-        """The model, in float32 with plain attention, whatever the configuration asks for."""
+        """The model of transformers: float32 with plain attention, whatever the configuration asks for."""
         try:
             import transformers
             from transformers.utils import logging
@@ -60,42 +60,42 @@ class StockNetwork(Network):
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         kind = architecture(self.config)
         try:
-            known: Any = getattr(transformers, f"{kind.prefix}Config")
-            config = known.from_dict({**checked(self.config), "attn_implementation": "eager"})
+            config_class: Any = getattr(transformers, f"{kind.prefix}Config")
+            config = config_class.from_dict({**checked(self.config), "attn_implementation": "eager"})
             state = {name: torch.from_numpy(np.ascontiguousarray(tensor)) for name, tensor in self.weights.items()}
-            made: Any = getattr(transformers, kind.model_class)
+            model_class: Any = getattr(transformers, kind.model_class)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Initializing zero-element tensors")  # a shared expert has no units
-                model = made.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
+                model = model_class.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
         except BadInput:
             raise
-        except Exception as error:  # a configuration may hold anything, and transformers may stumble anywhere
+        except Exception as error:  # a configuration may hold anything, so transformers may raise anything
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise BadInput(f"transformers cannot make {kind.name} of it ({reason})") from error
         return model.eval()
 
     @property
     def title(self) -> str:
-        """The name of the architecture, as in "a stock Llama"."""
+        """Name of the architecture, as in "a stock Llama"."""
         return f"a stock {architecture(self.config).name.removeprefix('a ')}"
 
-    def _check_shapes(self, wanted: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise BadInput unless all tensors are there; transformers would draw missing ones at random."""
-        given = {name: tensor.shape for name, tensor in self.weights.items()}
-        if given != wanted:
-            odd = sorted(name for name in {*given, *wanted} if given.get(name) != wanted.get(name))
-            expected = "expected those that config.json describes"
-            raise BadInput(f"tensors {odd[:3]} are missing, unknown or of another shape; {expected}")
+    def _check_shapes(self, expected: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise BadInput unless the shapes are as ``expected``; transformers would draw missing tensors at random."""
+        actual = {name: tensor.shape for name, tensor in self.weights.items()}
+        if actual != expected:
+            wrong = sorted(name for name in {*actual, *expected} if actual.get(name) != expected.get(name))
+            problem = f"tensors {wrong[:3]} are missing, unknown or of another shape"
+            raise BadInput(f"{problem}; expected those that config.json describes")
 
     @property
     def first(self) -> int | None:
-        """The token that stands before every text; None if there is none."""
+        """Token that precedes every text; None if there is none."""
         first: int | None = self.config.get("bos_token_id")
         return first
 
     @property
     def window(self) -> int:
-        """Number of tokens that it was made to look back."""
+        """Number of tokens that the network was compiled to look back."""
         window = self.about.get("window")
         if type(window) is not int or window < 1:
             expected = f"expected {architecture(self.config).name} that Byheart compiled"
@@ -103,11 +103,11 @@ class StockNetwork(Network):
         return window
 
     def tensors(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Yield every tensor by transformers' name, sorted by name, as files keep them."""
+        """Yield every tensor with its name in transformers, sorted by name, as files keep them."""
         yield from sorted(self.weights.items())
 
     def part(self, name: str) -> str:
-        """Return the tensor's name within its layer: q_proj, gate_proj, …; all tensors of experts are one part."""
+        """Return the tensor's name within its layer, such as q_proj or gate_proj; tensors of experts are one part."""
         if ".experts." in name:
             return "experts"
         return name.removesuffix(".weight").rsplit(".", maxsplit=1)[-1]
@@ -141,9 +141,9 @@ class StockNetwork(Network):
         return dict(self.config)
 
     def write_tensors(self, folder: Path) -> None:
-        """Write the weights, and how transformers is to generate, into ``folder``."""
+        """Write the weights and the settings with which transformers generates into ``folder``."""
         write_generation(folder, first=self.first, end=self.config.get("eos_token_id"))
-        # safetensors writes the memory of an array as it lies there
+        # safetensors writes an array's memory as it is, whatever its strides
         weights = {name: np.ascontiguousarray(tensor) for name, tensor in self.weights.items()}
         write_weights(folder, weights, partial(save_file, metadata={"format": "pt"}))
 
