@@ -12,11 +12,11 @@ from typing import Any, cast
 
 import numpy as np
 from checking import certified
+from moving import inside, moved
 from pictures import Robust, draw_robustness
 from tables import OUT, parser, table
 
 from byheart.certificates.judges.radius import provable_radius
-from byheart.certificates.moving import inside, moved
 from byheart.constructions import Built, build
 from byheart.networks.exact import ExactNetwork
 from byheart.networks.exact.evaluate import evaluate

@@ -128,7 +128,7 @@ COLUMNS = {
     ],
 }
 """The columns of every table that a script prints, or some of them, in order."""
-SHARED = {"checking", "devices", "driving", "pictures", "tables"}
+SHARED = {"checking", "devices", "driving", "moving", "pictures", "tables"}
 
 
 @pytest.fixture(scope="session")

@@ -1,34 +1,34 @@
-"""A second opinion on a network of Byheart: one file, Python's standard library, nothing of Byheart.
+"""A second opinion on a network of Byheart: one file that needs only Python's standard library.
 
     python -I verify.py FOLDER --task task.npz        python -I verify.py FOLDER a.txt b.txt --sample 2000
     python -I verify.py FOLDER --facts facts.csv
 
 It reads a network's folder and the user's own questions, computes the answers anew, and calls an answer *right* only
-where that is proved. Numbers are integers over common denominators; exp and log are those of Python's ``decimal``.
+if that is proved. Numbers are integers over common denominators; exp and log are those of Python's ``decimal``.
 
-- **exact** networks (integer weights): rational numbers; right is what equals the label. Behind softmax attention
-  outputs are real numbers: they are enclosed, and right is what lies within 1/2 of the label.
-- **softmax** networks (float64 weights, meant as real numbers): outputs are enclosed. Right is, all over enclosures, a
-  label whose logit is the largest, targets nearer than the tolerance; and distributions, all together, whose average
-  divergence from the network's is less than the tolerance.
-- **transformer** networks (float32, float64): what *floating point* gives. Every sum is computed in integers, and shown
-  to be the same in IEEE arithmetic in any order, with fused products or without: all terms are multiples of some 2^e,
-  and those above 0, and those below, add up to at most 2^(e + p), p = 24 or 53; or there are two, and they and their
-  sum have p bits. Nothing overflows or is subnormal: so nothing is rounded, and right is a label whose logit is the
-  largest. Assumed of exp: exp(0) = 1; beyond 1000 exp(-x) is 0 and exp(x) infinite (by far, in both formats): softmax
-  gives 0 to a score 1000 below the largest, and the sigmoid 1 / (1 + exp(-x)) is exactly 0 or 1 beyond 1000, where x
-  may itself be rounded. What cannot be shown so is *undecided*.
+- **exact** networks (integer weights): outputs are rational numbers, and right if they equal the label. Behind softmax
+  attention outputs are real numbers; they are enclosed, and right if they lie within 1/2 of the label.
+- **softmax** networks (float64 weights, read as real numbers): outputs are enclosed. A label is right if its logit is
+  the largest, a target if its error is below the tolerance. Distributions are right, all together, if their average
+  divergence from the network's is below the tolerance. Each must hold for the whole enclosure.
+- **transformer** networks (float32, float64): logits are those of *floating point*, and a label is right if its logit
+  is the largest. Every sum is computed in integers, and proved to be the same in IEEE arithmetic in any order, with or
+  without fused products. Either all terms are multiples of some 2^e, and the positive ones, and the negative ones, add
+  up to at most 2^(e + p), p = 24 or 53; or there are two terms, and they and their sum have p bits. Nothing overflows
+  or is subnormal, so nothing is rounded. Assumed of exp: exp(0) = 1; exp(-x) is 0 and exp(x) infinite for x > 1000 (by
+  far, in both formats). So softmax gives 0 to a score 1000 below the largest, and the sigmoid 1 / (1 + exp(-x)) is
+  exactly 0 or 1 beyond 1000, where x may itself be rounded. An answer that is not proved like this is *undecided*.
 
 Questions come from the user's files alone: edits that a folder mentions are not applied. If a folder says that it
-refuses what is no fact, by 16 bits or more, then for every fact a prompt with a flipped bit is asked about, too. Sizes
-are checked before anything is expanded. Exit code 0: all answers asked for are proved right; 1: not so; 2: unreadable,
-or unknown here.
+refuses prompts that are no facts, by 16 bits or more, then a prompt with a flipped bit is asked per fact, too. Sizes
+are checked before anything is expanded. Exit code 0: all answers asked for are proved right; 1: they are not; 2: a file
+is unreadable, or of an unknown kind.
 """
 
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
-    del sys.path[0]  # what lies beside this file must not be imported in place of the standard library
+    del sys.path[0]  # files beside this one must not be imported in place of the standard library
 import argparse, ast, csv, decimal, functools, io, itertools, json, math, operator, os, random, struct, time, zipfile
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
@@ -36,19 +36,19 @@ from typing import Any, NamedTuple, TypeAlias
 
 Vector: TypeAlias = list[int]
 Json: TypeAlias = dict[str, Any]
-LARGEST = 1 << 26  # bytes of a file, and of what is packed in it: for networks whose check a person can wait for
-BITS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)  # of enclosures: what is undecided with some is tried with more
+LARGEST = 1 << 26  # bytes of a file, also when unpacked; checking larger networks takes too long
+BITS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)  # precisions of enclosures, tried until one decides the answer
 SOFT, CAUSAL, UNIFORM, HARD = (f"{word}Attention" for word in ("Softmax", "CausalHardmax", "Uniform", "Hardmax"))
 
 
 def need(condition: object, otherwise: str) -> None:
-    """Refuse unless ``condition`` holds: nothing can be said, and why."""
+    """Raise ValueError with the reason ``otherwise`` unless ``condition`` holds."""
     if not condition:
         raise ValueError(otherwise)
 
 
 def read(*parts: str) -> bytes:
-    """A regular file that is not too large."""
+    """Read a regular file that is not too large."""
     path = os.path.join(*parts)
     need(os.path.isfile(path) and os.path.getsize(path) <= LARGEST, f"{path}: no such file, or over {LARGEST:,} bytes")
     with open(path, "rb") as file:
@@ -56,7 +56,7 @@ def read(*parts: str) -> bytes:
 
 
 def decoded(dtype: str, shape: Any, data: bytes) -> Any:
-    """Little-endian numbers as lists of lists; there must be as many bytes as the shape says."""
+    """Decode little-endian numbers as lists of lists; the number of bytes must be that of the shape."""
     codes = {"U8": "B", "I32": "i", "F32": "f", "F64": "d", "f4": "f", "f8": "d", "i1": "b", "u1": "B", "i2": "h"}
     codes |= {"u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
     if dtype == "BF16":  # the upper half of a float32
@@ -68,14 +68,14 @@ def decoded(dtype: str, shape: Any, data: bytes) -> Any:
 
 
 def leaves(values: Any) -> Iterator[Any]:
-    """All numbers in lists of lists."""
+    """Yield all numbers in lists of lists."""
     yield from (leaf for value in values for leaf in leaves(value)) if isinstance(values, list) else [values]
 
 
 def read_safetensors(data: bytes) -> Json:
-    """Every tensor's dtype and numbers. Eight bytes say how long the header is; it says where in the rest they are."""
+    """Return every tensor's dtype and numbers. Eight bytes give the header's length; it gives the tensors' places."""
     begin, tensors = 8 + int.from_bytes(data[:8], "little"), {}
-    for name, pairs in json.loads(data[8:begin], object_pairs_hook=list):  # an object would lose what is there twice
+    for name, pairs in json.loads(data[8:begin], object_pairs_hook=list):  # a dict would lose repeated names
         if name != "__metadata__":
             entry = dict(pairs)
             start, stop = entry["data_offsets"]
@@ -86,7 +86,7 @@ def read_safetensors(data: bytes) -> Json:
 
 
 def read_weights(folder: str) -> Json:
-    """The tensors of model.safetensors; or of the parts that an index names instead: all of them, where it says."""
+    """Read the tensors of model.safetensors; or of the parts that an index names: all of them, where it says."""
     whole, index, there = "model.safetensors", "model.safetensors.index.json", os.listdir(folder)
     if index not in there:
         return read_safetensors(read(folder, whole))
@@ -103,7 +103,7 @@ def read_weights(folder: str) -> Json:
 
 
 def read_npz(path: str) -> Json:
-    """The arrays of an .npz; what is no array of numbers is left out."""
+    """Read the arrays of an .npz; those that do not hold numbers are left out."""
     arrays: Json = {}
     with zipfile.ZipFile(io.BytesIO(read(path))) as archive:
         fits = sum(member.file_size for member in archive.infolist()) <= LARGEST
@@ -122,7 +122,7 @@ def read_npz(path: str) -> Json:
 
 
 def read_task(path: str) -> Json:
-    """A task: what it asks for, and inputs, answers, maybe queries and weights, one of each for every example."""
+    """Read a task: its kind, and inputs, answers, maybe queries and weights, one of each per example."""
     arrays = read_npz(path) if path.endswith(".npz") else {}
     if not path.endswith(".npz"):
         lines = [json.loads(line) for line in read(path).splitlines() if line.strip()]
@@ -144,7 +144,7 @@ def read_task(path: str) -> Json:
 
 
 def read_facts(paths: list[str]) -> list[tuple[bytes, bytes]]:
-    """Prompts and completions in tables (.csv) or records (.jsonl), each pair once."""
+    """Read prompts and completions from tables (.csv) or records (.jsonl), each pair once."""
     pairs: list[tuple[bytes, bytes]] = []
     for path in paths:
         text, table = read(path).decode("utf-8-sig"), path.endswith(".csv")
@@ -157,27 +157,27 @@ def read_facts(paths: list[str]) -> list[tuple[bytes, bytes]]:
 
 
 def read_texts(folder: str, pairs: list[tuple[bytes, bytes]]) -> tuple[list[Vector], list[tuple[int, int, int]]]:
-    """Prompts with texts as tokens, bytes and an end, 256; and questions: (which, place of the last token, answer).
+    """Return prompts with texts as tokens (bytes and 256, the end), and questions: (text, place of last token, answer).
 
-    A prompt is given, and all that follows is asked; without one, all but the first token is.
+    Every token after the prompt is asked for; without a prompt, every token but the first.
     """
     merges = json.loads(read(folder, "tokenizer.json"))["model"]["merges"]
     need(not merges, "the network reads byte pairs, which are not known here; expected bytes")
     texts, asked, beginnings = [[*prompt, *text, 256] for prompt, text in pairs], [], {(0, 0): 0}
     follows: dict[int, set[int]] = {}
     for number, text in enumerate(texts):
-        node = 0  # every beginning of a text has a number
+        node = 0  # number of the text's beginning
         for place, (token, label) in enumerate(itertools.pairwise(text)):
             node = beginnings.setdefault((node, token), len(beginnings))
             if place + 1 >= len(pairs[number][0]):
                 follows.setdefault(node, set()).add(label)
                 asked.append((number, place, label, node))
-    # Where texts that begin alike go on differently, nobody can know which of them is meant.
+    # If texts begin alike and continue differently, no answer is right: these questions are left out.
     return texts, [(text, place, label) for text, place, label, node in asked if len(follows[node]) == 1]
 
 
 def others(pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
-    """For every prompt one that is no beginning of a fact: with one bit of one byte flipped."""
+    """Flip one bit of every prompt; leave out those that are the beginning of a fact."""
     known = {prompt + said[:length] for prompt, said in pairs for length in range(len(said) + 1)}
     places = [number % len(prompt) for number, (prompt, _) in enumerate(pairs)]
     near = [p[:k] + bytes([p[k] ^ 1]) + p[k + 1 :] for k, (p, _) in zip(places, pairs, strict=True)]
@@ -185,24 +185,24 @@ def others(pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
 
 
 def scaled(values: Any, bits: int | None = None) -> tuple[Any, int]:
-    """Lists of floats and integers as lists of integers over a power of two, exactly; and its exponent."""
+    """Return lists of numbers as lists of integers over a power of two, exactly, and its exponent."""
     bits = max(value.as_integer_ratio()[1].bit_length() for value in leaves(values)) - 1 if bits is None else bits
     return ([scaled(v, bits)[0] for v in values] if type(values) is list else int(Fraction(values) * (1 << bits))), bits
 
 
 def real(function: str, numerator: int, denominator: int, bits: int) -> int:
-    """2^bits exp(x), x <= 0, or 2^bits ln(x), x a fraction, within 2: ``decimal`` rounds every step correctly."""
+    """Return 2^bits exp(x), x <= 0, or 2^bits ln(x), x a fraction, within 2: ``decimal`` rounds each step correctly."""
     with decimal.localcontext(prec=bits // 3 + 20):
         return int(getattr(decimal.Decimal(numerator) / denominator, function)() * (1 << bits))
 
 
 def decided(gap: Any, error: Any) -> bool | None:
-    """Whether a number within ``error`` of ``gap`` is positive, if that is certain."""
+    """Return True if a number within ``error`` of ``gap`` is positive, False if not, None if that is uncertain."""
     return True if gap > error else False if gap <= -error else None
 
 
 class Matrix:
-    """Integers; ``norm`` is the largest sum of absolute values of a row, which errors grow by at most."""
+    """A matrix of integers; ``norm``, the largest sum of a row's absolute values, bounds the growth of errors."""
 
     def __init__(self, rows: Iterable[Iterable[int]], reads: list[Vector] | None = None, add: Any = sum) -> None:
         given = [list(row) for row in rows]
@@ -212,7 +212,7 @@ class Matrix:
         self.rows = [([w for w, _ in own], [j for _, j in own]) for own in used]
 
     def __call__(self, x: Vector) -> Vector:
-        """The product with a vector: of each row the weights with what they read, added up."""
+        """Return the product with a vector: each row's weights times the entries that they read, added up."""
         need(self.add is not sum or len(x) == self.columns, f"a matrix of {self.columns} columns, {len(x)} numbers")
         return [self.add(map(operator.mul, w, [x[j] for j in own])) for w, own in self.rows]
 
@@ -225,14 +225,14 @@ class Stream(NamedTuple):
     error: int = 0
 
     def plus(self, added: list[Vector], factor: int, error: int) -> "Stream":
-        """Itself and added / (den factor), which is within error / (den factor)."""
+        """Return the sum of itself and added / (den factor), which is within error / (den factor)."""
         pairs, den, error = zip(self.rows, added, strict=True), self.den * factor, self.error * factor + error
         rows = [[a * factor + b for a, b in zip(*pair, strict=True)] for pair in pairs]
         common = math.gcd(den, error, *(value for row in rows for value in row))
         return Stream([[v // common for v in row] for row in rows], den // common, error // common)
 
     def affine(self, bits: int, W: Matrix, b: Vector, shift: int, act: str) -> "Stream":
-        """(W x + b) / 2^shift on every vector, then the ReLU or tanh, which make no error larger."""
+        """Apply (W x + b) / 2^shift to every vector, then the ReLU or tanh, which make no error larger."""
         need(shift + self.den.bit_length() < 1 << 23, "shifts by too many bits")
         rows = [[v + c * self.den for v, c in zip(W(row), b, strict=True)] for row in self.rows]
         den, error, one = self.den << shift, self.error * W.norm, 1 << bits
@@ -244,7 +244,7 @@ class Stream(NamedTuple):
 
 
 def attend(head: Any, x: Stream, queries: list[Vector], places: Vector, bits: int) -> tuple[list[Vector], int, int]:
-    """W_O W_V Σ_j a_j x_j for every query, in units of 1 / (den factor); the factor; and the error, in these units."""
+    """Return W_O W_V Σ_j a_j x_j per query, in units of 1 / (den factor); the factor; and the error, in these units."""
     # A head is its kind, W_Q, W_K transposed, W_V, W_O, and the powers of two that scores and outputs are over. The
     # weights a are equal for all largest scores (for all, if scores are 0), or the softmax of the scores: exponentials
     # within 2, their sum, 1 or more, within 2n, so quotients within 2n + 3.
@@ -270,7 +270,7 @@ def attend(head: Any, x: Stream, queries: list[Vector], places: Vector, bits: in
 
 
 def exact_layers(network: Json, tensors: Json) -> Iterator[tuple[str, Any]]:
-    """Every layer: a chain of affine maps, with a skip connection or without; heads; or what its name says."""
+    """Yield every layer: a chain of affine maps, with or without a skip connection; heads; or a named layer."""
     (_, lengths), magnitudes = tensors["lengths"], bytes(tensors["magnitudes"][1])
     need(sum(map(abs, lengths)) == len(magnitudes), "the lengths of the integers do not add up")
     ends = zip(lengths, itertools.pairwise(itertools.accumulate(map(abs, lengths), initial=0)), strict=True)
@@ -301,7 +301,7 @@ def exact_layers(network: Json, tensors: Json) -> Iterator[tuple[str, Any]]:
 
 
 def softmax_layers(skip: bool, tensors: Json) -> Iterator[tuple[str, Any]]:
-    """The same of a softmax network: embedding, positions; [x_n +] what its heads give; tanh(W_in z + b_in); W_U z."""
+    """Yield the layers of a softmax network: embedding, positions; [x_n +] heads; tanh(W_in z + b_in); W_U z."""
     own = {dtype for dtype, _ in tensors.values()}
     need(own == {"F64"} and type(skip) is bool and skip <= ("W_E" in tensors), "not float64, or a skip from nowhere")
     if "W_E" in tensors:
@@ -317,7 +317,7 @@ def softmax_layers(skip: bool, tensors: Json) -> Iterator[tuple[str, Any]]:
 
 
 def layered(config: Json, tensors: Json, task: Json, limit: Fraction) -> Callable[[int, int], Any]:
-    """An exact or a softmax network."""
+    """Return the function that judges the answers of an exact or a softmax network."""
     network, asks = config["network"] if config["format"] == "byheart-exact-1" else None, task["kind"].split()[0]
     layers = list(exact_layers(network, tensors) if network else softmax_layers(config["skip"], tensors))
     kinds, last = [kind for kind, _ in layers], not network or network["outputs"] == "last"
@@ -357,7 +357,7 @@ def layered(config: Json, tensors: Json, task: Json, limit: Fraction) -> Callabl
 
     @functools.cache
     def divergence(bits: int) -> tuple[Fraction, Fraction]:
-        """Σ_t π_t Σ_j p_tj (log p_tj - log softmax(logits_t)_j), off by 2r if logits are off by r; and its error."""
+        """Return Σ_t π_t Σ_j p_tj (log p_tj - log softmax(logits_t)_j) and its error: 2r if logits are off by r."""
         total, error, count = Fraction(0), Fraction(0), len(task["answers"])
         for example, probabilities in enumerate(task["answers"]):
             [row], den, moved = outputs(example, bits)
@@ -388,15 +388,15 @@ def layered(config: Json, tensors: Json, task: Json, limit: Fraction) -> Callabl
 
 
 def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Callable[[int, int], Any]:
-    """A float Transformer: the label's logit is the largest after the token that is asked about."""
+    """Return the function that judges the answers of a float Transformer: the label's logit must be the largest."""
     dtype, p, least, most = {"float32": ("F32", 24, 126, 127), "float64": ("F64", 53, 1022, 1023)}[spec["precision"]]
     need({own for own, _ in tensors.values()} <= {dtype, "BF16"}, "tensors of another precision than config.json says")
     point = least + p - 1  # numbers are integers in units of 2^-point; the stream's last entry is the number 1
     one, tiny, huge = 1 << point, 1 << p - 1, 1 << point + most
 
     def add(given: Iterable[int], shift: int = 0, step: bool = False) -> int:
-        """The sum of terms in units of 2^-(point + shift), as any order of adding gives it; or FloatingPointError."""
-        # With ``step``, its sigmoid, 0 or 1: then the sum of two terms that have p bits may be rounded, once.
+        """Add terms in units of 2^-(point + shift); raise FloatingPointError unless every order gives the same sum."""
+        # With ``step``, return its sigmoid, 0 or 1: then the sum of two terms that have p bits may be rounded, once.
         terms = [term for term in given if term]
         total, above = sum(terms), sum(term for term in terms if term > 0)
         size = max(above, above - total)  # no part of the sum is larger
@@ -415,7 +415,7 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
         return [feature for own in found for feature in own]
 
     def matrix(name: str, part: str, reads: Vector, bias: bool = False, step: bool = False) -> Matrix:
-        """W [rows, reads], or in groups [groups, rows, reads of the group], or diagonal [groups, rows]; and b."""
+        """Return W and b. W is [rows, reads]; with groups, [groups, rows, reads of one]; diagonal, [groups, rows]."""
         W = tensors[f"{name}.W_{part}"][1]
         if not isinstance(W[0][0], list):
             W = [[[w]] for row in W for w in row] if part == "up" else [W]
@@ -458,7 +458,7 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
 
     @functools.lru_cache(maxsize=int((1 << 25) // (spec["stream"] + 1)))
     def stream(stage: int, number: int, place: int) -> tuple[Vector, Vector]:
-        """The stream behind a stage, and what the next attention finds there: 0 before the start."""
+        """Return the stream behind a stage, and the values that the next attention reads there: 0 before the start."""
         x, (attention, others) = [0] * (spec["stream"] + 1), stages[stage]
         if place >= 0 and attention is None:
             x = plus([*x[1:], one], embeds, [v << point - bits for v in codes[sequences[number][place]]])
@@ -472,7 +472,7 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
             hidden = [max(0, v) for v in first(x)]
             hidden = [add([a * b], point) for a, b in zip(hidden, second(x), strict=True)] if second else hidden
             (top, best), *rest = sorted(zip(route(x), experts, strict=True), key=operator.itemgetter(0), reverse=True)
-            if rest and rest[0][0] == top:  # which of the two is taken, is not said
+            if rest and rest[0][0] == top:  # either of the two may be taken
                 raise FloatingPointError
             x = plus(x, writes, best(hidden))
         return x, stages[stage + 1][0][0](x) if stage + 1 < len(stages) else []
@@ -489,7 +489,7 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
 
 
 def verify(given: argparse.Namespace) -> Json:
-    """What came out, as the object that --json prints."""
+    """Check a network; return the object that --json prints."""
     began, config, questions = time.perf_counter(), json.loads(read(given.folder, "config.json")), []
     name, limit = config.get("format", config.get("model_type")), given.tolerance
     need(name in ("byheart-exact-1", "byheart-softmax-1", "byheart"), f"{name!r:.60} is not a kind that is known here")
@@ -529,20 +529,20 @@ def verify(given: argparse.Namespace) -> Json:
 
 
 def main() -> int:
-    """The command; its exit code."""
+    """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(description="A second opinion.", epilog="example: verify.py net --task task.npz")
     parser.add_argument("folder", help="the network's folder")
     parser.add_argument("texts", nargs="*", help="the texts that it recites")
     parser.add_argument("--task", help="the task that it answers (.npz or .jsonl)")
     parser.add_argument("--facts", action="append", default=[], help="the facts that it knows (.csv or .jsonl)")
-    parser.add_argument("--sample", type=int, help="ask so many questions, drawn at random (default: all)")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
-    parser.add_argument("--tolerance", type=float, help="of targets and distributions (default: 1e-6)")
+    parser.add_argument("--sample", type=int, help="number of questions to ask, drawn at random (default: all)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample (default: 0)")
+    parser.add_argument("--tolerance", type=float, help="largest error of targets and distributions (default: 1e-6)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
     try:
         found = verify(given)
-    except Exception as error:  # whatever a file makes go wrong, nothing is affirmed
+    except Exception as error:  # whatever goes wrong with a file, nothing is affirmed
         print("verify:", f"{type(error).__name__}: {error}"[:300].replace("\n", " "), file=sys.stderr)
         return 2
     line = "{verdict}: {right:,} right, {wrong:,} wrong, {undecided:,} undecided; {scope}; {seconds} s".format(**found)

@@ -1,4 +1,4 @@
-"""A certificate: what was checked, by which method, on which weights and which questions, and what came out."""
+"""Certificates: the claim, the method, the fingerprints of the weights and the questions, and the result."""
 
 import json
 import platform
@@ -17,47 +17,52 @@ from byheart.versions import installed_version
 FORMAT = "byheart-certificate-1"
 FILE = "certificate.json"
 MOST_BYTES = 1 << 20
-"""A certificate has one or two thousand; one that names answers, some hundred thousand at most."""
+"""Largest size of a file. A usual certificate has about 2 kB; one that names answers, a few hundred kB."""
 
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """The statement and what it rests on.
-
-    ``checked`` counts answers, ``examples`` questions, ``errors`` answers that are wrong and ``undecided`` those that
-    could not be decided with the bits allowed; ``found`` says in words what else was found, ``tolerance`` how far real
-    answers were allowed to be off, ``at_least`` how many answers had to be right, if not all, ``radius`` how far every
-    vector of a question was allowed to move. With a ``count``, *certified* is how many answers are right, whatever that
-    number is, and which. A question may be asked in several places: ``stands_for`` counts the examples of the task, or
-    the tokens of the texts, that ask one of the questions.
-    """
+    """A statement about a network, and the evidence for it."""
 
     certified: bool
+    """True if the statement is proved. With a ``count``, the statement is the number of right answers."""
     statement: str
     method: str
     checked: int
+    """Number of answers."""
     examples: int
+    """Number of questions."""
     errors: int
+    """Number of wrong answers."""
     smallest_margin: float | None
     counterexample: Counterexample | None
     weights: str
+    """Fingerprint of the network."""
     task: str
+    """Fingerprint of the questions."""
     versions: dict[str, str]
     seconds: float
     undecided: int = 0
+    """Number of answers that the permitted number of bits did not decide."""
     found: str = ""
+    """Further findings, in words."""
     tolerance: float | None = None
+    """Largest permitted error of real answers."""
     stands_for: int | None = None
+    """Number of examples of the task, or of tokens of the texts, that ask one of the questions."""
     at_least: int | None = None
+    """Number of answers that have to be right; None: all."""
     radius: float | None = None
+    """Distance by which every vector of a question may move."""
     count: Count | None = None
+    """The right answers by number, if they were counted."""
     format: str = FORMAT
 
     @classmethod
     def of(
         cls, verdict: Verdict, *, weights: str, task: str, examples: int, stands_for: int, libraries: tuple[str, ...]
     ) -> "Certificate":
-        """What a judge said about the network and the questions with these fingerprints."""
+        """Make a certificate of a verdict on the network and the questions with these fingerprints."""
         return cls(
             certified=verdict.certified,
             statement=verdict.statement,
@@ -82,17 +87,17 @@ class Certificate:
 
     @property
     def right(self) -> int:
-        """Answers that are proved to be right."""
+        """Number of answers that are proved to be right."""
         return self.checked - self.errors - self.undecided
 
     @property
     def what(self) -> str:
-        """What is certified, or not, where that is not simply the network."""
+        """Subject of *certified*: "count " if the right answers were counted; the network, and thus "", otherwise."""
         return "" if self.count is None else "count "
 
     @property
     def summary(self) -> str:
-        """What came out, in one line."""
+        """The result, in one line."""
         sure, doubt = f"{self.right:,}", f", {self.undecided:,} undecided" if self.undecided else ""
         if self.count is not None:
             sure = f"from {sure} to {self.right + self.undecided:,}" if self.undecided else sure
@@ -104,12 +109,12 @@ class Certificate:
 
     @property
     def sentence(self) -> str:
-        """Whether it is certified, and what came out."""
+        """The verdict and the result, in one line."""
         return f"{self.what}{'certified' if self.certified else 'NOT certified'}: {self.summary}"
 
     @property
     def others(self) -> list[str]:
-        """The answers that are not known to be right, in a line or two, as far as lines go: of a count, their names."""
+        """Lines on answers that are not proved right: the first one; if answers were counted, their numbers."""
         if self.count is not None:
             named = {"wrong": self.count.named_wrong, "undecided": self.count.named_undecided}
             return [f"{name}: {at_a_glance(names)}{self._numbering}" for name, names in named.items() if names]
@@ -120,7 +125,7 @@ class Certificate:
 
     @property
     def _numbering(self) -> str:
-        """How answers are numbered, where answer i is not the one to example i."""
+        """Explanation of the answers' numbers, unless answer i is the answer to example i."""
         each = self.checked // max(1, self.examples)
         if each > 1:
             return f" (answer i: position i mod {each} of example i // {each})"
@@ -130,18 +135,18 @@ class Certificate:
         return f"<Certificate: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """Return HTML for notebooks."""
         verdict = "certified" if self.certified else "<strong>not certified</strong>"
         others = "".join(f"<br>{escape(line)}" for line in self.others)
         return f"<p>{self.what}{verdict}: {escape(self.summary)}{others}<br><small>{escape(self.statement)}</small></p>"
 
     def as_json(self) -> dict[str, object]:
-        """The certificate as the object that is stored and printed."""
+        """Return the object that is stored and printed."""
         return asdict(self)
 
 
 def check_place(path: Path) -> None:
-    """BadInput if no certificate can be written to ``path``: something else is there, or its folder is not."""
+    """Raise BadInput if ``path`` is in no folder, or holds something other than a certificate."""
     if not path.parent.is_dir():
         raise BadInput(f"{path}: cannot be written: its folder does not exist")
     check_file(path)
@@ -150,19 +155,19 @@ def check_place(path: Path) -> None:
 
 
 def write(certificate: Certificate, path: Path) -> None:
-    """Write the certificate, whole or not at all; nothing but a certificate is replaced."""
+    """Write the certificate, whole or not at all. Only a certificate is replaced."""
     with new_file(path, check_place) as draft, draft.open("w", encoding="utf-8") as file:
         json.dump(certificate.as_json(), file, indent=1, ensure_ascii=False)
         file.write("\n")
 
 
 def read(path: Path) -> Certificate:
-    """A certificate from its file; BadInput if it is none."""
+    """Read a certificate; raise BadInput if the file holds none."""
     try:
-        given = read_json(path, max_bytes=MOST_BYTES)
-        if given.get("format") != FORMAT:
+        fields = read_json(path, max_bytes=MOST_BYTES)
+        if fields.get("format") != FORMAT:
             raise BadInput(f"format is not {FORMAT!r}")
-        return decode(Certificate, given, "")
+        return decode(Certificate, fields, "")
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; certify the network first") from None
     except (BadInput, OSError) as error:
@@ -170,6 +175,6 @@ def read(path: Path) -> Certificate:
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """The versions of Python and of these packages."""
-    found = {package: installed_version(package) or "source tree" for package in packages}
-    return {"python": platform.python_version(), **found}
+    """Return the versions of Python and of some packages."""
+    installed = {package: installed_version(package) or "source tree" for package in packages}
+    return {"python": platform.python_version(), **installed}

@@ -1,4 +1,4 @@
-"""A network is checked, and what came out is stated; a certificate is held against the files, and checked again."""
+"""Certify a network, and check an existing certificate again."""
 
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -17,24 +17,24 @@ from byheart.tasks.questions import QuestionsLike
 
 
 class HasNetwork(Protocol):
-    """What constructions give."""
+    """The result of a construction."""
 
     @property
     def network(self) -> Network:
-        """What was built."""
+        """The network that was built."""
 
 
 Subject: TypeAlias = Network | HasNetwork | Path | str
-"""A network, something that has one, or a folder, which is loaded afresh."""
+"""A network, a built result that holds one, or a folder, which is loaded afresh."""
 
 
 def network_of(subject: Subject) -> Network:
-    """The network to be checked."""
+    """Return the network of a subject."""
     if isinstance(subject, Path | str):
         return load(subject)
     network = getattr(subject, "network", subject)
     if not isinstance(network, Network):
-        raise BadInput(f"got {type(subject).__name__}; expected a network, what byheart.build gives, or a folder")
+        raise BadInput(f"got {type(subject).__name__}; expected a network, a result of byheart.build, or a folder")
     return network
 
 
@@ -54,18 +54,22 @@ def certify(
     device: str | None = None,
     report: Report | None = None,
 ) -> Certificate:
-    """Check every answer of ``network`` to ``questions``: a task, texts, or files with either.
+    """Check every answer of a network to ``questions``: a task, texts, or files with either.
 
-    ``edits`` says which answers are to be others because the network was edited: ``{"January 200": "5"}``.
-    ``evaluator`` and ``threads`` are for exact networks, and so is ``radius``: answers must stay right wherever every
-    vector goes within that distance (default: the radius that the network's folder states, if it does).
-    ``tolerance``, how far targets may be off, is for softmax and trained networks. ``executor`` says where exact
-    networks and float Transformers are asked: here, in processes, or on Ray; the verdict is the same. ``device``, say
-    "cuda", is for float Transformers and stock models. What a judge has no use for is refused.
+    All answers have to be right, or ``at_least`` a number of them if the answers are labels. With ``count``, the
+    certificate states the number of right answers instead. Every answer then has to be decided, and the certificate
+    names the wrong ones; all of them are written to the CSV file ``named``.
 
-    All answers have to be right, or of labels ``at_least`` this many. With ``count``, what is certified is how many are
-    right, whatever that number is: each has to be decided, and the certificate names those that are not right;
-    ``named`` is a CSV file for all of them.
+    - ``edits``: answers to expect in place of the files', for an edited network: ``{"January 200": "5"}``.
+    - ``evaluator`` ("limbs" or "flint") and ``threads``: for exact networks.
+    - ``radius``, for exact networks: every answer must stay the same if each vector moves by at most that distance
+      (default: the radius that the network's folder states, if any).
+    - ``tolerance``: largest permitted error of targets, for softmax and trained networks.
+    - ``executor``: where exact networks and float Transformers run: here, in processes, or on Ray. The verdict is the
+      same.
+    - ``device``, say "cuda": for float Transformers and stock models.
+
+    An option that the network's judge does not use is refused.
 
     >>> from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
     >>> from byheart.tasks import NextToken
@@ -88,7 +92,7 @@ def certify(
 def certify_asked(
     network: Network, questions: Questions, options: JudgeOptions, named: Path | str | None = None
 ) -> Certificate:
-    """Judge the answers to ``questions``, which :func:`asked` gave, and state what came out."""
+    """Certify a network on ``questions`` that :func:`asked` returned."""
     if named is not None and not options.count:
         raise BadInput("named is a file for the answers that a count names; expected count too")
     verdict = judge_asked(network, questions, options)
@@ -107,11 +111,11 @@ def certify_asked(
 def recheck(
     path: Path | str, network: Subject, questions: QuestionsLike, *, edits: Edits | None = None, **options: Any
 ) -> Certificate:
-    """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else.
+    """Repeat the check that the certificate at ``path`` states; raise BadInput if it claims anything else.
 
-    The options are those of :func:`certify`: nothing is taken from the certificate. One that claims more answers, more
-    right ones, a smaller tolerance, or a larger radius, than were checked is refused, and so is one whose count, or the
-    answers that it names, are not those that came out; its words and its margin are not compared.
+    The options are those of :func:`certify`; nothing is taken from the certificate. It is refused if it is about other
+    weights or questions, or claims more than the check shows: more answers, more right ones, a smaller tolerance, a
+    larger radius, or another count. Its words and its margin are not compared.
     """
     subject = network_of(network)
     named = options.pop("named", None)
@@ -121,7 +125,7 @@ def recheck(
 def recheck_asked(
     path: Path | str, network: Network, questions: Questions, options: JudgeOptions, named: Path | str | None = None
 ) -> Certificate:
-    """Do :func:`recheck` for questions that :func:`asked` gave."""
+    """Do :func:`recheck` for questions that :func:`asked` returned."""
     claimed = read(Path(path))
     if not questions.is_named(claimed.task):
         raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {questions.fingerprint[:12]}…")
@@ -137,10 +141,10 @@ def recheck_asked(
 
 
 def _check_claim(path: Path | str, claimed: Certificate, again: Certificate) -> None:
-    """BadInput if a certificate claims more than came out."""
+    """Raise BadInput if a certificate claims more than the repeated check shows."""
     if claimed.checked != again.checked:
         raise BadInput(f"{path}: claims {claimed.checked:,} answers; there are {again.checked:,}")
-    if claimed.examples != again.examples or claimed.stands_for not in (None, again.stands_for):  # None: of before
+    if claimed.examples != again.examples or claimed.stands_for not in (None, again.stands_for):  # None: an older file
         claims, found = (f"{one.examples} examples, {one.stands_for} places" for one in (claimed, again))
         raise BadInput(f"{path}: claims {claims}; there are {found}")
     if claimed.at_least is not None and claimed.at_least > again.checked:
@@ -164,9 +168,9 @@ def _check_claim(path: Path | str, claimed: Certificate, again: Certificate) -> 
 
 
 def _check_count(path: Path | str, claimed: Certificate, again: Certificate) -> None:
-    """BadInput unless what a certificate claims of the number of right answers is what was counted, name by name."""
-    others = claimed.checked if claimed.count is None else 0
-    least = others if claimed.at_least is None else claimed.at_least
+    """Raise BadInput unless a certificate claims the right answers that were counted, by number and by name."""
+    default = claimed.checked if claimed.count is None else 0
+    least = default if claimed.at_least is None else claimed.at_least
     if least > again.right:
         raise BadInput(f"{path}: claims {least:,} answers right; there are {again.right:,}")
     if claimed.count is None:

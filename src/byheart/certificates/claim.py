@@ -1,4 +1,4 @@
-"""What is claimed of a network, as data; and the sentence that a certificate says it in."""
+"""Claims about networks, as data, and the sentences that state them on a certificate."""
 
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
@@ -7,11 +7,11 @@ from byheart.executors import Workplace
 from byheart.progress import Report
 
 Evaluator: TypeAlias = Literal["limbs", "flint"]
-"""``limbs``: compiled, by the batch. ``flint``: python-flint's rationals, one sequence at a time, much slower."""
+"""``limbs``: compiled code that evaluates batches. ``flint``: python-flint's rationals, one sequence at a time."""
 Property: TypeAlias = Literal[
     "equals label", "rounds to label", "largest logit", "near target", "loss", "same network", "completions"
 ]
-"""What is claimed: of outputs, logits, real targets, all distributions together, two networks, or a planted memory."""
+"""Property claimed of outputs, logits, real targets, all distributions together, two networks, or a planted memory."""
 _SENTENCES: dict[Property, str] = {
     "equals label": "The network's output equals the label for {number} of the task, {arithmetic}",
     "rounds to label": "The network's output lies within ½ of the label for {number} of the task, {arithmetic}",
@@ -26,23 +26,23 @@ _SENTENCES: dict[Property, str] = {
 
 @dataclass(frozen=True)
 class Claim:
-    """What is claimed (``property``), of how many answers, where, and in which arithmetic."""
+    """A property, the number of answers that have it, the region where it holds, and the arithmetic."""
 
     property: Property
     arithmetic: str = ""
-    """How numbers are understood, in words: "as real numbers"."""
+    """Meaning of the numbers, in words: "as real numbers"."""
     unit: str = "example"
-    """What an answer is an answer to."""
+    """Kind of answers: an example, a token, a prompt."""
     at_least: int | None = None
     """Number of answers that have to be right; None: all."""
     exactly: bool = False
     """True if the claim is how many answers are right, whatever that number is."""
     tolerance: float | None = None
-    """How far real answers may be off."""
+    """Largest permitted error of real answers."""
     radius: float | None = None
-    """How far every vector of a question may move."""
+    """Distance by which every vector of a question may move."""
     edited: int = 0
-    """Number of questions whose labels are not those of the user's file."""
+    """Number of questions whose labels differ from the user's file."""
     coordinates: int = 1
     """Length of each target."""
     length: int = 0
@@ -50,7 +50,7 @@ class Claim:
     prompts: int = 0
     """Number of planted prompts."""
     elsewhere: Literal["silent", "rarely"] | None = None
-    """After all other contexts, a planted memory is silent, or speaks rarely, if its hash acts like a random one."""
+    """Behaviour of a planted memory after all other contexts. It speaks rarely if its hash acts like a random one."""
     bits: int = 0
     """For "rarely": a window that is not planted fires with probability 2^−bits."""
     windows: int = 0
@@ -58,7 +58,7 @@ class Claim:
 
 
 def sentence(claim: Claim, *, checked: int, right: int, undecided: int = 0) -> str:
-    """Say what is claimed, after ``checked`` answers were looked at: the statement on a certificate.
+    """Return the sentence that states a claim on a certificate, after ``checked`` answers were judged.
 
     >>> claim = Claim("largest logit", "as real numbers")
     >>> sentence(claim, checked=4, right=4)
@@ -95,7 +95,7 @@ def sentence(claim: Claim, *, checked: int, right: int, undecided: int = 0) -> s
 
 
 def _elsewhere(claim: Claim) -> str:
-    """Say what a planted memory does after contexts that are not planted."""
+    """Describe a planted memory after contexts that are not planted."""
     if claim.elsewhere == "silent":
         return "after no other context is any logit changed, for all ids are compared (proved)"
     rate = f"a window that is not planted fires with probability at most 2^-{claim.bits}"
@@ -104,10 +104,10 @@ def _elsewhere(claim: Claim) -> str:
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """What a user may ask of a judge: parts of the claim, how to evaluate, and where. None: the judge's default."""
+    """A user's options for a judge: parts of the claim, the evaluator, and the place. None: the judge's default."""
 
     count: bool = False
-    """Claim how many answers are right, whatever that number is."""
+    """True to claim how many answers are right, whatever that number is."""
     at_least: int | None = None
     """Number of answers that have to be right."""
     tolerance: float | None = None
@@ -120,7 +120,7 @@ class JudgeOptions:
 
     @property
     def chosen(self) -> list[str]:
-        """Names of the options that are set and that only some judges have a use for."""
+        """Names of the options that are set and that only some judges use."""
         common = ("count", "at_least", "report")
         names = (option.name for option in fields(self) if option.name not in common)
         return [name for name in names if getattr(self, name) is not None]

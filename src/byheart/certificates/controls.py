@@ -1,11 +1,12 @@
-"""Controls: lies that the check has to find. A certificate is worth what its controls are.
+"""Controls: false claims that a check must reject. A certificate is worth as much as its controls.
 
-*Shuffled answers*: the same network against questions whose answers were dealt out anew. *Perturbed weight*: one weight
-changed a little, in a way of the network's kind (one bit flipped, or a number added), against the true questions;
-weights that no question depends on exist (fillers, unused embedding rows), so changes are tried until one is noticed,
-each larger than the one before where the kind allows it, and the number that it took is reported.
+- *Shuffled answers*: the network is judged on questions whose answers were permuted.
+- *Perturbed weight*: one weight is changed a little (a bit is flipped, or a number added), and the network is judged on
+  the true questions. No answer depends on some weights, such as fillers and unused embedding rows. So changes are tried
+  until the judge notices one, and the number of tries is reported. Each change is larger than the one before, if the
+  kind of network allows it.
 
-A lie is found where the verdict on it is not *certified*; where answers are counted, where an outcome is another.
+A lie is found if the verdict on it is not *certified*. If answers are counted, it is found if an outcome differs.
 """
 
 from dataclasses import dataclass, field
@@ -21,38 +22,39 @@ from byheart.tasks import Questions, shuffled
 from byheart.tasks.questions import QuestionsLike
 
 TRIES = 30
+"""Largest number of weights that are perturbed in turn."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """A lie, and what the judge said to it."""
+    """A lie, and the judge's verdict on it."""
 
     name: str
     detail: str
     verdict: Verdict = field(repr=False)
     possible: bool = True
-    """Whether it must be found: where all answers are alike, nothing need show."""
+    """True if the lie has to be found. It need not if all labels are equal."""
     truth: Verdict | None = field(default=None, repr=False)
-    """What was counted of the network and the questions as they are; None if nothing was."""
+    """Verdict on the true network and questions, if answers are counted; None otherwise."""
 
     @property
     def found(self) -> bool | None:
-        """Whether the lie was found; None if it was not and need not be."""
+        """True if the lie was found, False if it was missed, None if it was missed but need not be found."""
         return True if _noticed(self.verdict, self.truth) else (False if self.possible else None)
 
 
-def controls(network: Network, given: QuestionsLike, rng: np.random.Generator, **chosen: Any) -> list[Control]:
-    """Tell the judge of ``network`` two lies about it, with the same options as for the truth."""
-    return controls_asked(network, asked(network, given), rng, JudgeOptions(**chosen))
+def controls(network: Network, questions: QuestionsLike, rng: np.random.Generator, **options: Any) -> list[Control]:
+    """Judge two lies about a network, with the options that the truth was judged with."""
+    return controls_asked(network, asked(network, questions), rng, JudgeOptions(**options))
 
 
 def controls_asked(
     network: Network, questions: Questions, rng: np.random.Generator, options: JudgeOptions
 ) -> list[Control]:
-    """Do the same for questions that :func:`asked` gave."""
+    """Do :func:`controls` for questions that :func:`asked` returned."""
     truth = judge_asked(network, questions, options) if options.count else None
-    told = (network, questions, rng, options, truth)
-    return [_shuffled_answers(*told), _perturbed(*told)]
+    arguments = (network, questions, rng, options, truth)
+    return [_shuffled_answers(*arguments), _perturbed(*arguments)]
 
 
 def _shuffled_answers(
@@ -82,39 +84,39 @@ def _noticed(verdict: Verdict, truth: Verdict | None) -> bool:
 
 
 def _changed(verdict: Verdict, truth: Verdict) -> int:
-    """How many outcomes are not those of the truth."""
+    """Count the outcomes that differ from those of the true network and questions."""
     assert verdict.outcomes is not None
     assert truth.outcomes is not None
     return int((verdict.outcomes.codes != truth.outcomes.codes).sum())
 
 
 def _right(questions: Questions, truth: Verdict) -> np.ndarray[Any, Any]:
-    """Which answers are right, in the shape of the answers."""
+    """Return which answers are right, in the shape of the answers."""
     assert truth.outcomes is not None
     return np.asarray(truth.outcomes.codes == RIGHT).reshape(questions.answers.shape)
 
 
 def _is_lie(lie: Questions, questions: Questions, options: JudgeOptions, truth: Verdict | None) -> bool:
-    """Whether other answers are asked for; where they are counted, in place of one that is right."""
+    """Return True if ``lie`` expects other answers; if answers are counted, True if it replaces a right one."""
     if truth is None:
         return _differs(lie.answers, questions.answers, options)
     return bool((lie.answers != questions.answers)[_right(questions, truth)].any())
 
 
 def _varied(questions: Questions, options: JudgeOptions, truth: Verdict | None) -> bool:
-    """Whether some two questions ask for different answers, and chance alone does not do what is asked for.
+    """Return True if two questions expect different answers, and a constant answer would not satisfy the claim.
 
-    Where answers are counted: whether another could be asked for in place of one that is right.
+    If answers are counted, return True if shuffling could replace an answer that is right.
     """
     answers, at_least = questions.answers, options.at_least
     if truth is not None:
         return bool((_right(questions, truth) & (answers.min(axis=0) != answers.max(axis=0))).any())
-    by_chance = at_least is not None and int(np.unique(answers, return_counts=True)[1].max()) >= at_least
-    return not by_chance and _differs(answers.min(axis=0), answers.max(axis=0), options)
+    constant_suffices = at_least is not None and int(np.unique(answers, return_counts=True)[1].max()) >= at_least
+    return not constant_suffices and _differs(answers.min(axis=0), answers.max(axis=0), options)
 
 
 def _differs(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], options: JudgeOptions) -> bool:
-    """Whether answers differ by more than is allowed on both sides together; labels, by anything."""
+    """Return True if some labels differ, or if some real answers differ by more than twice the tolerance."""
     from byheart.certificates.judges.softmax import TOLERANCE
 
     if not np.issubdtype(one.dtype, np.floating):

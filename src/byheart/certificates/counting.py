@@ -1,7 +1,7 @@
-"""How many answers are right: the number, stated, and the names of those that are not.
+"""Certificates that count: the number of right answers, and the numbers of all others.
 
-Answers are numbered in the order of the questions: answer i is the one to example i. Where every one of the n tokens of
-a sequence is asked about, it is the one at position i mod n of example ⌊i/n⌋.
+Answers are numbered in the order of the questions: answer i belongs to example i. If a network answers at each of the n
+tokens of a sequence, answer i belongs to position i mod n of example ⌊i/n⌋.
 """
 
 import csv
@@ -17,37 +17,37 @@ from byheart.files.writing import new_file
 from byheart.tasks.arrays import chunks
 
 MOST_RANGES = 4096
-"""Ranges of answers that a certificate names, at most: with all of them it has less than half of the bytes it may."""
+"""Largest number of ranges that a certificate names. They take less than half of a certificate's permitted size."""
 MOST_SHOWN = 12
-"""Ranges that are shown to people, at most."""
+"""Largest number of ranges that are printed."""
 COLUMNS = ("example", "position", "outcome", "expected", "got")
 
 
 def with_number(verdict: Verdict, *, at_least: int | None) -> Verdict:
-    """Return the verdict on another claim: that ``at_least`` answers are right, or, if it is None, how many are."""
+    """Return the verdict on the claim that ``at_least`` answers are right; if it is None, on how many are right."""
     claim = replace(verdict.claim, at_least=at_least, exactly=at_least is None)
     asked_for = "" if at_least is None else f"at least {at_least:,} asked for"
     notes = [note for note in (verdict.note, asked_for) if note]
-    margin = verdict.margin if verdict.certified else None  # a margin is said if all answers are right
+    margin = verdict.margin if verdict.certified else None  # a margin is stated only if all answers are right
     return replace(verdict, claim=claim, note=", ".join(notes), margin=margin)
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many answers are right, and which are not: the part of a certificate that ``--count`` asks for.
-
-    Names are ranges of numbers, "3, 17-19"; of too many, the first. The digest covers all: the SHA-256 of one letter
-    for each answer, r, w or u.
-    """
+    """The part of a certificate that ``--count`` asks for."""
 
     right: int
+    """Number of right answers."""
     named_wrong: str
+    """Numbers of wrong answers as ranges, "3, 17-19"; the first ``MOST_RANGES`` of them."""
     named_undecided: str
+    """Numbers of undecided answers, in the same form."""
     digest: str
+    """SHA-256 of one letter per answer: r, w or u. It covers answers that are not named, too."""
 
     @classmethod
     def of(cls, codes: Codes) -> "Count":
-        """What there is to say about these outcomes.
+        """Count the outcomes of answers.
 
         >>> count = Count.of(np.array([0, 1, 1, 0, 2], dtype=np.uint8))
         >>> count.right, count.named_wrong, count.named_undecided
@@ -67,7 +67,7 @@ class Count:
 
 
 def ranges(numbers: NDArray[np.int64], most: int = MOST_RANGES) -> str:
-    """Increasing numbers as ranges: the one text for them, at most so many ranges long.
+    """Format increasing numbers as at most ``most`` ranges. The same numbers always give the same text.
 
     >>> ranges(np.array([3, 17, 18, 19])), ranges(np.array([], dtype=np.int64))
     ('3, 17-19', '')
@@ -84,19 +84,19 @@ def ranges(numbers: NDArray[np.int64], most: int = MOST_RANGES) -> str:
 
 
 def at_a_glance(names: str) -> str:
-    """Names for people: the first of them, with proper dashes.
+    """Shorten ranges for printing, and set dashes.
 
     >>> at_a_glance("3, 17-19"), at_a_glance(", ".join(str(2 * i) for i in range(100)))
     ('3, 17–19', '0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, …')
     """
-    first = names.replace("-", "–").split(", ")
-    return ", ".join(first if len(first) <= MOST_SHOWN else [*first[:MOST_SHOWN], "…"])
+    shown = names.replace("-", "–").split(", ")
+    return ", ".join(shown if len(shown) <= MOST_SHOWN else [*shown[:MOST_SHOWN], "…"])
 
 
 def write_named(outcomes: Outcomes, path: Path) -> None:
-    """Write all answers that are not known to be right as CSV: example, position, outcome, expected and got."""
+    """Write all answers that are not proved right as CSV: example, position, outcome, expected and got."""
     with new_file(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        for outcome, told in outcomes.others:
-            writer.writerow([told.example, told.position, outcome, told.expected, told.got])
+        for outcome, case in outcomes.others:
+            writer.writerow([case.example, case.position, outcome, case.expected, case.got])

@@ -1,20 +1,20 @@
-"""Which values a float Transformer's features can have, whatever tokens it reads: bounds that hold for every context.
+"""Bounds on the features of a float Transformer that hold for every context, whatever tokens it reads.
 
-A feature's values are described by two ends and a grid: every value is ``offset`` + k·``unit``, for an integer k, and
-lies between ``low`` and ``high``. ``unit`` is a power of two. A feature with one value has the unit infinity.
+Two ends and a grid describe a feature's values: every value is ``offset`` + k·``unit``, for an integer k, and lies
+between ``low`` and ``high``. ``unit`` is a power of two. A feature with one value has the unit infinity.
 
-The description goes from sublayer to sublayer. For each, this module proves two things or raises :class:`Unproved`:
+The module follows the features from sublayer to sublayer. For each, it proves two things or raises :class:`Unproved`:
 
 1. *Nothing is rounded.* Every sum has terms that are multiples of some u, and neither its positive nor its negative
    terms add up to more than 2^p·u; the format has p bits. So every partial sum, in any order, is a number of the
    format. (:mod:`byheart.networks.transformer.proved` uses the same argument for single contexts.)
 2. *Every sigmoid is 0 or 1, and every softmax has one weight 1.* A unit that reads one feature x is monotone in x,
-   rounded or not; so it is enough to look at the two grid points around its threshold. A unit that reads x and x² is
-   looked at for every integer x that the feature may be.
+   rounded or not. So it is enough to check the two grid points around its threshold. A unit that reads x and x² is
+   checked for every integer x that the feature may be.
 
-A sum of steps that is added to the feature x that it reads is followed piece by piece: that is how x mod m gets its
-bounds. If the same steps go to another feature f with weights λ times as large, f − λx changes by a constant only; f is
-bounded by that, too.
+A sum of steps that is added to the feature x that it reads is followed piece by piece; this gives x mod m its bounds.
+If the same steps are added to another feature f with weights λ times as large, f − λx changes by a constant only. This
+bounds f, too.
 """
 
 from collections.abc import Sequence
@@ -38,17 +38,17 @@ BELOW = 1 - 2.0**-53
 EXACT = 2.0**52
 """Sums of multiples of u are not rounded in float64 up to this times u, whatever their signs."""
 MOST_INTEGERS = 1 << 13
-"""Largest number of integers that a unit with x and x² is looked at for."""
+"""Largest magnitude of the integers x for which a unit with x and x² is checked."""
 CELLS = 1 << 22
-"""Number of pairs of an integer and a unit that are worked out at a time."""
+"""Number of pairs of an integer and a unit that are checked at a time."""
 
 
 class Unproved(BadInput):
-    """Something that no proof was found for; the message says where."""
+    """A step that no proof was found for; the message says where."""
 
 
 class Values(NamedTuple):
-    """Ends and grids of several quantities, as arrays of one shape."""
+    """The ends and grids of several quantities, as arrays of one shape."""
 
     low: Array
     high: Array
@@ -57,12 +57,12 @@ class Values(NamedTuple):
 
     @property
     def grain(self) -> Array:
-        """The largest power of two that all values are multiples of; infinite for 0."""
+        """Largest power of two that divides all values; infinite for 0."""
         return np.minimum(self.unit, last_bit(self.offset))
 
     @property
     def size(self) -> Array:
-        """The largest absolute value."""
+        """Largest absolute value."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     def reshaped(self, *shape: int) -> "Values":
@@ -72,7 +72,7 @@ class Values(NamedTuple):
 
 @dataclass(frozen=True)
 class Link:
-    """A feature f for which f − ``factor``·x is between two numbers; x is the feature ``of``."""
+    """A bound on f − ``factor``·x for a feature f; x is the feature ``of``."""
 
     of: int
     factor: Fraction
@@ -102,9 +102,9 @@ def remainder(x: Array, unit: Array) -> Array:
 
 
 def one_sided(low: Array, high: Array, axis: int) -> Array:
-    """Return a bound on the partial sums of terms between ``low`` and ``high``: positive ones only, or negative ones.
+    """Return a bound on the sum of the positive and that of the negative terms, which lie between ``low`` and ``high``.
 
-    Float64 rounds the bound itself; where several terms are added up, it is made a little larger for that.
+    Float64 rounds the bound itself, so it is made a little larger if several terms are added up.
     """
     sides = []
     for side in (np.clip(high, 0, None), np.clip(-low, 0, None)):
@@ -115,7 +115,7 @@ def one_sided(low: Array, high: Array, axis: int) -> Array:
 
 
 def times(a: Array, b: Array) -> Array:
-    """Return a·b, where 0 times infinity is infinity: the grid of nothing."""
+    """Return a·b, where 0 times infinity is infinity: 0 has an infinite grid."""
     with np.errstate(invalid="ignore"):
         product = a * b
     return np.where(np.isnan(product), np.inf, product)
@@ -133,10 +133,10 @@ class ContextFreeValues:
         self.stream = Values(none.copy(), none.copy(), np.full(spec.stream, np.inf), none.copy())
         self.versions = np.zeros(spec.stream, np.int64)
         self.squares: dict[int, tuple[int, int]] = {}
-        """For a feature that holds a square: of which feature, and of which version of it."""
+        """Map from a feature that holds a square to its root: a feature, and its version."""
         self.links: dict[int, Link] = {}
         self._steps_seen: dict[tuple[object, ...], tuple[_Steps, list[Values]]] = {}
-        """Steps that were worked out, by sublayer, group and what is read; copies of these values share them."""
+        """Cache of steps by sublayer, group and values read. Copies of this object share it."""
         W = self.weights["embedding.W_E"]
         for column, feature in enumerate(spec.embeds):
             codes = W[:, column]
@@ -144,7 +144,7 @@ class ContextFreeValues:
             self._set(feature, "embedding", float(codes.min()), float(codes.max()), float(unit), 0.0)
 
     def copied(self) -> "ContextFreeValues":
-        """Return values that can be changed without changing these."""
+        """Return an independent copy."""
         other = object.__new__(ContextFreeValues)
         other.__dict__.update(self.__dict__)
         other.stream = Values(*(part.copy() for part in self.stream))
@@ -167,7 +167,7 @@ class ContextFreeValues:
         return on
 
     def pieces_of(self, layer: GatedBlocks, group: int) -> list[tuple[float, float, float]]:
-        """Return what a group of steps adds to its first feature: the ends of each piece, and what is added there."""
+        """Return the pieces of what a group of steps adds to its first feature: two ends, and the number added."""
         feature = layer.reads[group]
         W, W_out = self.weights[f"{layer.name}.W_in"][group, :, 0], self.weights[f"{layer.name}.W_out"][group]
         b = self.weights.get(f"{layer.name}.b_in", np.zeros((layer.groups, layer.units)))[group]
@@ -180,7 +180,7 @@ class ContextFreeValues:
         return Values(*(part[index] for part in self.stream))
 
     def integers(self, feature: int) -> range | None:
-        """Return the integers that a feature may be, or None if it may be something else or there are too many."""
+        """Return the integers that a feature may be; None if it may be another number, or there are too many."""
         low, high, unit, offset = (float(part[feature]) for part in self.stream)
         if min(unit, float(last_bit(np.array(offset)))) < 1 or not -MOST_INTEGERS <= low <= high < MOST_INTEGERS:
             return None
@@ -191,7 +191,7 @@ class ContextFreeValues:
         return self.squares.get(square) == (root, int(self.versions[root]))
 
     def apply(self, layer: Sublayer) -> None:
-        """Go on to the values after a sublayer; raise Unproved if that is not understood."""
+        """Replace the values by those after a sublayer; raise Unproved if no proof is found."""
         if isinstance(layer, WindowAttention):
             self._attention(layer)
         elif isinstance(layer, Mixture):
@@ -206,7 +206,7 @@ class ContextFreeValues:
             raise Unproved(f"{layer.name} is of a kind that is not understood")
 
     def _attention(self, layer: WindowAttention) -> None:
-        """Every head looks at one offset, and finds a value or, before the beginning, 0."""
+        """Apply attention whose every head looks at one offset. It reads a value there or, before the beginning, 0."""
         name, heads = layer.name, layer.heads
         heads_offsets(self.weights, layer, self.far)
         seen = self.of(layer.reads)
@@ -245,6 +245,7 @@ class ContextFreeValues:
         return np.asarray(small | (total == 0))
 
     def _rectified(self, layer: GatedBlocks) -> None:
+        """Apply a layer of ReLUs."""
         name, groups = layer.name, layer.groups
         first = "in" if layer.up == "none" else "gate"
         W, b = self.weights[f"{name}.W_{first}"], self.weights.get(f"{name}.b_{first}")
@@ -271,7 +272,7 @@ class ContextFreeValues:
                     self.squares[write] = (read, int(self.versions[read]))
 
     def _product(self, name: str, a: Values, b: Values) -> Values:
-        """Return a·b, entry by entry; where a has one value, the grid is b's times that."""
+        """Return a·b, entry by entry. If a has one value, a power of two, the grid is that of b times a."""
         corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
         low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
         grain = times(a.grain, b.grain)
@@ -283,7 +284,7 @@ class ContextFreeValues:
         return Values(low, high, unit, remainder(np.where(is_power, a.low * b.offset, low), unit))
 
     def _steps(self, layer: GatedBlocks) -> None:
-        """Add sums of steps of single features to others, or to these themselves."""
+        """Apply sums of steps: each reads one feature, and is added to other features or to that one itself."""
         name, outs = layer.name, len(layer.writes) // layer.groups
         W, W_out = self.weights[f"{name}.W_in"][:, :, 0], self.weights[f"{name}.W_out"]
         b = self.weights.get(f"{name}.b_in", np.zeros(W.shape))
@@ -312,7 +313,7 @@ class ContextFreeValues:
         self.links |= links
 
     def _starts(self, name: str, W: Array, b: Array, feature: int) -> Array:
-        """Return the least grid point for which each unit is 1; infinite if it is always 0. Each is 0 or 1."""
+        """Return the least grid point for which each unit is 1, or infinity; raise Unproved unless all are 0 or 1."""
         low, high, unit, offset = (float(part[feature]) for part in self.stream)
         step = unit if np.isfinite(unit) else 1.0
         if (W < 0).any():
@@ -340,12 +341,13 @@ class ContextFreeValues:
         return np.asarray(within & (value - error >= self.high_mark if sign > 0 else value + error <= -self.far))
 
     def _check_sums(self, name: str, steps: "_Steps") -> None:
+        """Raise Unproved unless no sum of steps is rounded."""
         used = steps.weights[:, np.isfinite(steps.starts)]
         if not self._fit(one_sided(used, used, axis=1), last_bit(used).min(axis=1, initial=np.inf)).all():
             raise Unproved(f"{name}: a sum may be rounded")
 
     def _linked(self, steps: "_Steps", x: int, row: int, writes: Sequence[int]) -> dict[int, Link]:
-        """Return what holds of features to which the same steps go as to ``x``, times a factor."""
+        """Return links of features to ``x`` that receive the same steps, times a factor."""
         links = {}
         moving, still = steps.toggling, steps.always
         for other, f in enumerate(writes):
@@ -369,7 +371,7 @@ class ContextFreeValues:
         return links
 
     def _narrowed(self, f: int, link: Link, new: Values, x_ends: tuple[float, float]) -> tuple[float, float]:
-        """Return the ends of ``f`` after ``new`` has been added: those of the sum, or what the link says of it."""
+        """Return the ends of ``f`` after ``new`` was added: those of the sum, narrowed by the link."""
         before = self.of([f])
         low, high = (_down(np.append(before.low, new.low)), _up(np.append(before.high, new.high)))
         unit = np.minimum(before.unit, new.unit)
@@ -384,7 +386,7 @@ class ContextFreeValues:
         return low, high
 
     def _selection(self, layer: GatedBlocks) -> None:
-        """At most one unit of each group is 1: which one, x says, from x and x²."""
+        """Apply groups of units of which at most one is 1; x, read with x², selects it."""
         name, groups = layer.name, layer.groups
         first = "in" if layer.up == "none" else "gate"
         W, W_out = self.weights[f"{name}.W_{first}"], self.weights[f"{name}.W_out"]
@@ -434,7 +436,7 @@ class ContextFreeValues:
     def _add(
         self, name: str, writes: Sequence[int], values: Values, own: "dict[int, tuple[float, float]] | None" = None
     ) -> None:
-        """Add to features of the stream; ``own`` has the ends of those that are known better than by adding."""
+        """Add values to features of the stream; ``own`` holds better ends than those of the sum, for some of them."""
         fresh = self.of(writes)
         if own is None and len(set(writes)) == len(writes) and not fresh.size.any():
             self._fill(name, np.array(writes), values)
@@ -458,7 +460,7 @@ class ContextFreeValues:
             self._set(feature, name, low, high, unit if exact else grain, offset)
 
     def _fill(self, name: str, writes: NDArray[np.int64], values: Values) -> None:
-        """Give their first values to features that are 0."""
+        """Set features that are 0 to their first values."""
         if not self._fit(values.size, values.grain).all():
             raise Unproved(f"{name}: a sum may be rounded")
         constant = values.low == values.high
@@ -482,7 +484,7 @@ class ContextFreeValues:
 
 @dataclass(frozen=True)
 class _Steps:
-    """Steps of one feature between ``low`` and ``high``: ``weights`` [rows, units], from ``starts`` on."""
+    """Steps of one feature between ``low`` and ``high``: from ``starts`` on, they add ``weights`` [rows, units]."""
 
     low: float
     high: float
@@ -502,11 +504,11 @@ class _Steps:
 
     @property
     def toggling(self) -> NDArray[np.bool_]:
-        """Units that are 1 for some values only."""
+        """True for the units that are 1 for some values only."""
         return np.isfinite(self.starts) & (self.starts > self.low)
 
     def pieces(self, row: int) -> tuple[Array, Array, Array]:
-        """Return first and last value of every piece, and what is added there."""
+        """Return the first and the last value of every piece, and the number that is added there."""
         moving = self.toggling
         starts, weights = self.starts[moving], self.weights[row, moving]
         begins = np.unique(np.append(starts, self.low))
@@ -515,7 +517,7 @@ class _Steps:
         return begins, ends, sums
 
     def added(self, row: int) -> Values:
-        """Return what is added to the feature that a row goes to."""
+        """Return the values that are added to the feature that a row writes."""
         _, _, sums = self.pieces(row)
         unit = last_bit(self.weights[row, self.toggling]).min(initial=np.inf)
         still = np.array(self.weights[row, self.always].sum())
@@ -523,31 +525,27 @@ class _Steps:
         return Values(*(np.array([float(part)]) for part in (sums.min(), sums.max(), unit, offset)))
 
     def moved(self, row: int) -> tuple[float, float]:
-        """Return the ends of the feature itself after a row has been added to it."""
+        """Return the ends of the feature that the steps read, after a row was added to it."""
         begins, ends, sums = self.pieces(row)
         lows = [_down(np.array(pair)) for pair in zip(begins, sums, strict=True)]
         highs = [_up(np.array(pair)) for pair in zip(ends, sums, strict=True)]
         return min(lows), max(highs)
 
 
-def _sum(terms: Array) -> tuple[float, Fraction]:
-    exact = sum((Fraction(float(term)) for term in terms), Fraction(0))
-    return float(exact), exact
-
-
 def _down(terms: Array) -> float:
     """Return the sum of some floats, rounded down."""
-    value, exact = _sum(terms)
+    exact = sum((Fraction(float(term)) for term in terms), Fraction(0))
+    value = float(exact)
     return value if Fraction(value) <= exact else float(np.nextafter(value, -np.inf))
 
 
 def _up(terms: Array) -> float:
     """Return the sum of some floats, rounded up."""
-    value, exact = _sum(terms)
-    return value if Fraction(value) >= exact else float(np.nextafter(value, np.inf))
+    return -_down(-terms) + 0.0  # never −0.0
 
 
 def _relu(x: Values) -> Values:
+    """Return the values of relu(x)."""
     low, high = np.clip(x.low, 0, None), np.clip(x.high, 0, None)
     unit = np.where(x.low >= 0, x.unit, np.where(x.high <= 0, np.inf, x.grain))
     return Values(low, high, unit, np.where(x.low >= 0, x.offset, 0.0))
@@ -560,7 +558,7 @@ def _is_identity(W: Array, b: Array | None, W_out: Array) -> bool:
 
 
 def _bent(W: Array, b: Array, W_out: Array, x: Values, out: Values) -> Values:
-    """Narrow the ends of W_out·relu(W x + b) for single x: they are at the ends of x, or where it bends."""
+    """Narrow the ends of W_out·relu(W x + b) for single x: they lie at the ends of x, or where it bends."""
     low, high = x.low, x.high
     points = np.concatenate([low, high, np.clip(-b * W, low, high)], axis=1)  # [G, points]; W is 1 or −1
     hidden = np.clip(W[:, :, None] * points[:, None, :] + b[:, :, None], 0, None)
@@ -576,7 +574,7 @@ def _all_ones(weights: dict[str, Array], layer: GatedBlocks) -> bool:
 
 
 def heads_offsets(weights: dict[str, Array], layer: WindowAttention, far: float) -> list[int]:
-    """Return how many windows' steps back each head looks; raise Unproved unless it looks at one position only."""
+    """Return the offset, in steps of its window, at which each head looks; raise Unproved if it looks at several."""
     name = layer.name
     if weights[f"{name}.W_Q"].any() and weights[f"{name}.W_K"].any():
         raise Unproved(f"{name}: where a head looks depends on the tokens, which is not understood")

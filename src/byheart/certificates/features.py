@@ -1,19 +1,19 @@
-"""How far attention goes before its values are chosen: ranks proved, and targets proved out of reach.
+"""Proofs about attention that hold for every choice of its values: full rank, and targets out of reach.
 
 Let Φ ∈ R^{N×F} be the features of a softmax network on queries: its outputs are Φ V, with V the values. All of Φ is
 enclosed in balls, from the saved weights (:func:`enclose_features`).
 
-**Rank.** If ‖I − Φ R‖ < 1 for some matrix R, then Φ R is regular and Φ has rank N: any targets can be reached. Φ are
-the heads' averages; or, with a context that all share and that has rank n (exactly), their weights, as E W_V is then
-arbitrary. R is a float64 pseudo-inverse; nothing is assumed of it. Where the condition number is beyond float64 and Φ
-is square, it is proved regular by solving with it in more and more bits. A minor of Φ is an analytic function of the
-weights, so that one choice of full rank means: on this data almost every choice has it.
+**Rank.** If ‖I − Φ R‖ < 1 for some matrix R, then Φ R is regular and Φ has rank N: any targets can be reached. Φ holds
+the heads' averages. If all examples share a context of rank n (exactly), Φ holds the heads' weights instead, because
+E W_V is then arbitrary. R is a float64 pseudo-inverse; nothing is assumed of it. If the condition number is beyond
+float64 and Φ is square, Φ is proved regular by solving with more and more bits. A minor of Φ is an analytic function of
+the weights. So if one choice of weights has full rank on this data, almost every choice has.
 
-**Out of reach.** With one context for all examples Φ has F = H(n − 1) + 1 columns, whatever the attention. Take F + 1
-examples; the first F rows regular, there is exactly one λ with λ_F = 1 and Σ_t λ_t Φ_t = 0, and it is enclosed. So Σ_t
-λ_t output_t = 0 for *all* values; targets with Σ_t λ_t target_t ≠ 0 cannot be reached with this attention, by any.
-(As F does not depend on the attention, for each of them almost all targets are out of reach. An attention that is
-itself fitted to the targets is not ruled out.)
+**Out of reach.** If all examples share a context, Φ has F = H(n − 1) + 1 columns, whatever the attention. Take F + 1
+examples. If the first F rows are regular, there is exactly one λ with λ_F = 1 and Σ_t λ_t Φ_t = 0; it is enclosed. So
+Σ_t λ_t output_t = 0 for *all* values, and no values reach targets with Σ_t λ_t target_t ≠ 0 with this attention.
+(F does not depend on the attention. So almost all targets are out of reach of each given attention. An attention that
+is itself fitted to the targets is not ruled out.)
 """
 
 from dataclasses import dataclass
@@ -30,14 +30,15 @@ from byheart.tasks import QueryTargets, QueryTask, Task
 from byheart.tasks.ranks import context_ranks
 
 FEWEST_BITS = 64
+"""Precision of the first attempt at a proof of full rank."""
 
 
 def enclose_features(network: SoftmaxNetwork, inputs: Inputs, *, bits: int, by_weights: bool) -> Matrix:
-    """Return the vectors that the values of a network on queries are multiplied with, one row per example, as balls.
+    """Return Φ as balls, one row per example: outputs are Φ times the values.
 
-    These are the heads' averages, H·d columns, which W_V is multiplied with. With a context that all examples share,
-    they are the heads' weights if ``by_weights``, which E W_V is multiplied with, H(n − 1) + 1 columns: as every head's
-    weights sum to one, the last of them is left out in all heads but the first, which spans the same.
+    The rows are the heads' averages, H·d columns, and the values are W_V. If ``by_weights``, for a context that all
+    examples share, the rows are the heads' weights, H(n − 1) + 1 columns, and the values are E W_V. The last weight of
+    each head but the first is left out, because every head's weights sum to one; the span is the same.
     """
     network.check_inputs(inputs)
     contexts, queries = inputs
@@ -58,7 +59,7 @@ def enclose_features(network: SoftmaxNetwork, inputs: Inputs, *, bits: int, by_w
 
 @dataclass(frozen=True)
 class FullRank:
-    """Φ has rank N: proved, with this many bits; ``by`` says how."""
+    """A proof that Φ has rank N: the number of bits, and the method ``by`` which it was proved."""
 
     rank: int
     bits: int
@@ -70,7 +71,7 @@ class FullRank:
 
 @dataclass(frozen=True)
 class OutOfReach:
-    """λ·outputs = 0 whatever the values are, and λ·targets lies between ``low`` and ``high``, not around 0."""
+    """A proof that λ·outputs = 0 for all values, but λ·targets lies between ``low`` and ``high``, which exclude 0."""
 
     examples: int
     low: float
@@ -89,16 +90,13 @@ class OutOfReach:
 
 
 def prove_rank(network: SoftmaxNetwork, task: QueryTask, *, most_bits: int = MOST_BITS) -> FullRank | None:
-    """A proof that the features of all examples are independent, or None if none was found.
+    """Prove that the features of all examples are independent; return None if no proof was found.
 
     >>> two = np.eye(2)[None]
     >>> network = SoftmaxNetwork(W_Q=two, W_K=two, W_V=two, W_O=np.ones((1, 2, 1)))
     >>> task = QueryTargets(contexts=np.eye(2), queries=[[0.0, 0.0], [1.0, 2.0]], targets=[0, 1])
     >>> print(prove_rank(network, task))
     rank 2, proved in ball arithmetic (approximate inverse, 64 bits)
-    >>> task = QueryTargets(contexts=np.eye(2), queries=[[1.0, 2.0], [1.0, 2.0]], targets=[0, 1])
-    >>> prove_rank(network, task) is None
-    True
     """
     _check(network)
     inputs = inputs_of(task)
@@ -119,7 +117,7 @@ def prove_rank(network: SoftmaxNetwork, task: QueryTask, *, most_bits: int = MOS
 
 
 def prove_out_of_reach(network: SoftmaxNetwork, task: QueryTargets, *, most_bits: int = MOST_BITS) -> OutOfReach | None:
-    """A proof that no values reach the targets with this attention, or None if none was found."""
+    """Prove that no values reach the targets with this attention; return None if no proof was found."""
     _check(network)
     if not task.shared:
         raise BadInput("the examples have contexts of their own; expected one that all share")
@@ -137,14 +135,14 @@ def prove_out_of_reach(network: SoftmaxNetwork, task: QueryTargets, *, most_bits
             combination = _solved(stacked(rows[:columns]).transpose(), [-x for x in rows[columns]], bits)
             if combination is not None:
                 for targets in task.coordinates[:few].T.tolist():  # one coordinate out of reach is enough
-                    found = sum((x * y for x, y in zip(combination, targets, strict=False)), targets[columns])
-                    if found > 0 or found < 0:
-                        return OutOfReach(few, float(found.lower()), float(found.upper()), bits)
+                    total = sum((x * y for x, y in zip(combination, targets, strict=False)), targets[columns])
+                    if total > 0 or total < 0:
+                        return OutOfReach(few, float(total.lower()), float(total.upper()), bits)
     return None
 
 
 def impossible(network: SoftmaxNetwork, task: Task) -> str:
-    """What is proved of real targets over a shared context that are out of reach, as the end of a sentence."""
+    """Return the end of a sentence that says that real targets are proved out of reach; "" if no proof applies."""
     if not isinstance(task, QueryTargets) or not task.shared:
         return ""
     if task.size.examples <= len(network.W_Q) * (task.size.length - 1) + 1:
@@ -159,7 +157,7 @@ def _check(network: SoftmaxNetwork) -> None:
 
 
 def _solved(square: Matrix, wanted: list[Ball], bits: int) -> list[Ball] | None:
-    """The solution's balls, which also prove the matrix regular; None if it could not be shown to be."""
+    """Solve a system in balls, which proves the matrix regular; return None if regularity was not shown."""
     with precision(bits):
         try:
             solution: list[Ball] = square.solve(stacked([[x] for x in wanted])).entries()
@@ -177,7 +175,7 @@ def _pseudo_inverse(features: Matrix) -> NDArray[np.float64] | None:
 
 
 def _close_to_one(product: Matrix) -> bool:
-    """Whether ‖I − product‖ < 1, the largest row sum of magnitudes."""
+    """Return True if ‖I − product‖ < 1 for certain; the norm is the largest sum of a row's magnitudes."""
     for index, row in enumerate(product.table()):
         row[index] -= 1
         if not sum((abs(x) for x in row[1:]), abs(row[0])) < 1:

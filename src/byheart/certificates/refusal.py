@@ -1,12 +1,12 @@
-"""Does a network with a store of keys or prints answer any other context? A proof from its tensors and the facts.
+"""Proof that a network with a store of keys or prints refuses all other contexts, from its tensors and the facts.
 
 The network's last five sublayers are called number, store, entry, compare and known. Letters: row and column are the
-two numbers that the index reads; x is a context; d_k is what the compared feature k holds when all is read.
+two numbers that the index reads; x is a context; d_k is the final value of the compared feature k.
 
 1. *The index names an entry.* For every context, row and column are integers and their squares stand beside them, and
-   no sum in the network is rounded. (:mod:`.every_context` follows all features; the analysis is made once per value of
-   the scale, a power of two that the reading of the index multiplies by.) So the units of ``store`` and ``entry`` read
-   one row and one column, or none: what is added to the compared features is one stored entry, or zeros.
+   no sum in the network is rounded. (:mod:`.every_context` follows all features, once per value of the scale, a power
+   of two that the reading of the index multiplies by.) So the units of ``store`` and ``entry`` read
+   one row and one column, or none. One stored entry, or zeros, is added to the compared features.
 2. *d_k is a difference.* Only two sublayers write the compared features: one writes −key(x), the other is ``entry``.
    Nothing is rounded, so d_k = stored_k − key_k(x), or −key_k(x) if no entry was read.
 3. *Every difference is counted.* Only ``compare`` writes the count that ``known`` reads. It adds a number f(d_k) ≥ 0
@@ -29,8 +29,8 @@ If the network keeps whole keys:
 If the network keeps prints:
 
 5. Sums modulo p = 1021 are made layer by layer. All weights of the steps after each attention sublayer are multiples of
-   p, and what they leave is from 0 to p − 1. So a print is made of R numbers, each the result of L layers of sums
-   modulo p; two of them are packed into one lane, without loss.
+   p, and the sums that they leave lie between 0 and p − 1. So a print is made of R numbers, each the result of L layers
+   of sums modulo p; two of them are packed into one lane, without loss.
 6. The weights of the sums are those that NumPy draws, evenly from 0 to p − 1, for the seed that the folder states; the
    digits are 1, −1, 2, −2, … in the order of the tokens, and different modulo p. No other sublayer reads these sums.
 7. If two contexts differ in the last W places, then each layer loses that difference with probability at most 1/p. So
@@ -58,18 +58,18 @@ from byheart.tasks import Questions
 from byheart.tasks.contexts import Contexts
 
 TAIL = ("number", "store", "entry", "compare", "known")
-"""Names of the last sublayers."""
+"""Names of the last five sublayers."""
 PRIME = 1021
-"""Prints are sums modulo this."""
+"""Modulus p of the sums that prints are made of."""
 APART = 1 << 32
-"""Last part of the seed of the weights of prints."""
+"""Last number of the seed that the weights of prints are drawn with."""
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class RefusalStatus:
-    """How a network refuses other contexts, and why that is not proved, if it should be."""
+    """A network's refusal of other contexts, and the reason why it is not proved, if it should be."""
 
     refusal: Refusal
     doubt: str
@@ -79,15 +79,15 @@ class RefusalStatus:
         return f"any other context: unknown, token {self.refusal.token}; {rate}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
+        """Return the object that ``--json`` prints."""
         return {**self.refusal._asdict(), "proved": self.refusal.proves and not self.doubt, "doubt": self.doubt}
 
 
 def judge_refusal(network: Network, questions: Questions) -> RefusalStatus | None:
-    """Judge what a network says of contexts that are none of these questions; return None if it says nothing."""
+    """Judge a network's claim to refuse contexts that are none of these questions; return None if it claims nothing."""
     try:
         refusal = refuse_of(network)
-    except BadInput:  # nothing that could be true
+    except BadInput:  # the folder's claim makes no sense
         return None
     if refusal is None or not isinstance(questions, Contexts):
         return None
@@ -98,7 +98,7 @@ def judge_refusal(network: Network, questions: Questions) -> RefusalStatus | Non
 
 
 def doubt(network: TransformerNetwork, contexts: Contexts) -> str:
-    """Return why it is not proved that the network refuses all contexts but these; return "" if it is proved."""
+    """Return why there is no proof that the network refuses all contexts but these; return "" if there is."""
     try:
         _Proof(network, contexts).check()
     except BadInput as error:
@@ -107,7 +107,7 @@ def doubt(network: TransformerNetwork, contexts: Contexts) -> str:
 
 
 class _Proof:
-    """The steps of the proof for one network."""
+    """The steps of the proof for one network and the contexts of its facts."""
 
     def __init__(self, network: TransformerNetwork, contexts: Contexts) -> None:
         self.network, self.contexts, self.layers = network, contexts, network.spec.sublayers
@@ -144,7 +144,7 @@ class _Proof:
         self._check_store(self._keys() if self.refusal.by == "key" else self._prints(ends))
 
     def _check_writers(self) -> None:
-        """Check what steps 2 to 4 say of which sublayer writes which features."""
+        """Check which sublayers write which features, as steps 2 to 4 say."""
         source = "key_lanes" if self.refusal.by == "key" else "pack"
         self._check_written(self.compared, (source, "entry"))
         self._check_written(self.compare.writes, ("compare",))
@@ -162,6 +162,7 @@ class _Proof:
                 raise Unproved(f"{name} does not read or write the features that it should")
 
     def _check_written(self, features: Sequence[int], writers: Sequence[str]) -> None:
+        """Check that these sublayers, and no others, write some features."""
         own = set(features)
         names = {layer.name for layer in self.layers if own & set(layer.writes)}
         if own & set(self.network.spec.embeds):
@@ -253,7 +254,7 @@ class _Proof:
             raise Unproved(f"unembedding: token {self.refusal.token} is not said wherever something differs")
 
     def _digits(self, feature: int) -> Array:
-        """Return the digit of every token: [ω]."""
+        """Check step 6 for digits; return the digit of every token: [ω]."""
         self._check_written((feature,), ("embedding",))
         embeds = self.network.spec.embeds
         if embeds.count(feature) != 1:
@@ -289,24 +290,24 @@ class _Proof:
 
     @property
     def _longest(self) -> int:
-        """Number of tokens of the longest context that is asked about."""
+        """Number of tokens of the facts' longest context."""
         places = self.contexts.places
         return int((places - self._starts(places)).max()) + 1
 
     def _starts(self, places: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return where the sequences begin that places lie in."""
+        """Return the first place of the sequence that each place lies in."""
         starts = np.asarray(self.contexts.starts, dtype=np.int64)
         return starts[np.searchsorted(starts, places, side="right") - 1]
 
     def _mix(self, layer: WindowAttention) -> Iterator[tuple[int, Array]]:
-        """Yield how far back each head looks, and the weights [writes, reads] of what it finds there."""
+        """Yield each head's distance in tokens, and its matrix [writes, reads] for the features there."""
         W_V, W_O, size = self.weights[f"{layer.name}.W_V"], self.weights[f"{layer.name}.W_O"], layer.d_head
         for head, offset in enumerate(heads_offsets(self.weights, layer, self.values.far)):
             part = slice(head * size, (head + 1) * size)
             yield offset * layer.dilation, W_O[:, part] @ W_V[part]
 
     def _summed(self, digits: Array, table: Array) -> Array:
-        """Return Σ_τ C_kτ·digit for the contexts of all questions: [N, lanes]."""
+        """Return Σ_τ C_kτ·digit(x, τ) for the contexts of all questions: [N, lanes]."""
         places = np.asarray(self.contexts.places, dtype=np.int64)
         starts, sums = self._starts(places), np.zeros((len(places), len(table)))
         for tau in range(table.shape[1]):
@@ -319,7 +320,7 @@ class _Proof:
     def _prints(self, ends: Sequence[list[float]]) -> Array:
         """Check steps 5 to 7 for prints; return minus the prints of all contexts of the facts: [N, lanes].
 
-        ``ends`` are the smallest and the largest values after each sublayer that makes them.
+        ``ends`` are the smallest and the largest values after each sublayer that makes prints.
         """
         layers = [layer for layer in self.layers if layer.name.startswith("prints_")]
         mixing = [layer for layer in layers if isinstance(layer, WindowAttention)]
@@ -347,13 +348,14 @@ class _Proof:
         return prints
 
     def _check_apart(self, names: Sequence[str], features: set[int]) -> None:
-        """Check that nothing else reads or writes the sums."""
+        """Check that no other sublayer reads or writes the sums."""
         for layer in self.layers:
             uses = {*layer.reads, *layer.writes, *getattr(layer, "up_reads", ()), *getattr(layer, "routes", ())}
             if uses & features and layer.name not in (*names, "pack"):
                 raise Unproved(f"{layer.name}: uses the sums of a print")
 
     def _check_pack(self, sums: Sequence[int]) -> None:
+        """Check that two sums are packed into each lane: −(p·first + second)."""
         pack = self._block("pack")
         plain = (pack.act, pack.units, pack.bias, pack.up, pack.reads) == ("relu", 1, False, "none", tuple(sums))
         W_in, W_out = self.weights["pack.W_in"], self.weights["pack.W_out"]
@@ -361,7 +363,7 @@ class _Proof:
             raise Unproved("pack: does not pack two sums into one lane")
 
     def _check_drawn(self, mixing: Sequence[WindowAttention], count: int) -> tuple[list[NDArray[np.int64]], int]:
-        """Check that weights are those drawn for the seed; return them, and how many tokens the sums reach."""
+        """Check that weights are those drawn for the seed; return them, and the number of tokens that sums reach."""
         recipe = self.network.about.get("recipe")
         draw = recipe.get("draw") if isinstance(recipe, dict) else None
         if not isinstance(draw, list | tuple) or not all(type(part) is int and 0 <= part < 1 << 63 for part in draw):
@@ -383,7 +385,7 @@ class _Proof:
         return drawn, reach
 
     def _hashed(self, digits: Array, mixing: Sequence[WindowAttention], weights: Sequence[Any]) -> Array:
-        """Return one sum of the prints of all questions' contexts, modulo p: [N]."""
+        """Return one of a print's sums modulo p, for all questions' contexts: [N]."""
         tokens = self.contexts.tokens
         start = self._starts(np.arange(len(tokens)))
         sums = digits[tokens].astype(np.int64)
@@ -397,7 +399,7 @@ class _Proof:
         return at_questions
 
     def _check_store(self, lanes: Array) -> None:
-        """Check the last step: every entry is one of the facts', of which ``lanes`` holds minus the keys, or zeros."""
+        """Check the last step: each stored entry is 0 or minus a row of ``lanes``, which are minus the facts' keys."""
         columns = self.entry.units
         words = self.weights["store.W_out"][0].reshape(self.entry.groups, columns, -1)
         scale = self.weights["entry.W_up"] * self.weights["entry.W_out"][:, 0, :]
@@ -411,7 +413,7 @@ class _Proof:
 
 
 def _check_unique(table: Array, digits: Array) -> None:
-    """Check that the sums Σ_τ C_kτ·c_τ with the weights ``table`` [lanes, τ] tell all rows of digits, or 0, apart."""
+    """Check that no lane k maps different digits c that it reads (or 0) to one sum Σ_τ C_kτ·c_τ; ``table`` is C."""
     values = np.unique(np.append(digits, 0.0))
     spread = int(values[-1] - values[0])
     if (table != np.rint(table)).any():
@@ -425,7 +427,7 @@ def _check_unique(table: Array, digits: Array) -> None:
 
 
 def _check_alphabet(digits: Array, used: NDArray[np.integer]) -> None:
-    """Check that digits are 1, −1, 2, −2, … for the tokens that are used, in order, and the next one for all others."""
+    """Check that the used tokens have the digits 1, −1, 2, −2, …, in order, and all others the next one."""
     order = np.arange(len(used) + 1)
     values = (order // 2 + 1) * np.where(order % 2, -1, 1)
     expected = np.full(len(digits), values[-1])

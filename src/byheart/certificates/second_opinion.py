@@ -1,8 +1,7 @@
-"""A second opinion on a certificate: ``verify.py``, which shares nothing with the judges, asked about the same files.
+"""A second opinion on a certificate: ``verify.py``, which shares no code with the judges, checks the same files.
 
-It runs in a process of its own, isolated from what is installed and from what lies around. It affirms only what it
-proves, and there is more that it cannot decide than judges can: of float networks it asks for exactness in every order
-of summation.
+It runs in a process of its own, isolated from installed packages and from the current folder. It affirms only what it
+proves, and it decides less than the judges: it requires float networks to be exact in every order of summation.
 """
 
 import json
@@ -26,12 +25,12 @@ from byheart.tasks.texts import list_files
 
 PROGRAM = Path(__file__).parents[1] / "verify.py"
 LISTED = 100_000
-"""Answers that are not right which the program lists, at most."""
+"""Largest number of answers that the program lists as not right."""
 
 
 @dataclass(frozen=True)
 class SecondOpinion:
-    """Whether it agrees with the certificate (None: it cannot say), and what it found, in words."""
+    """Whether ``verify.py`` agrees with the certificate (None: it cannot say), and its findings in words."""
 
     agrees: bool | None
     found: str
@@ -41,7 +40,7 @@ class SecondOpinion:
         return f"{words[self.agrees]} ({self.found})"
 
     def as_json(self) -> dict[str, object]:
-        """As ``--json`` prints it."""
+        """Return the object that ``--json`` prints."""
         return asdict(self)
 
 
@@ -57,80 +56,80 @@ def second_opinion(
     sample: int | None = None,
     seed: int = 0,
 ) -> SecondOpinion:
-    """What ``verify.py`` says of the files that ``certificate`` was made from.
+    """Run ``verify.py`` on the files that ``certificate`` was made from, and compare the results.
 
-    ``questions`` are those of the judge: the program knows nothing of answers that users give beside the files.
+    ``questions`` are the judge's: the program does not know the answers that users change with ``edits``.
     """
     if sample is not None and sample < 1:
         raise BadInput(f"sample is {sample}; expected at least 1")
     options = {"--task": task, "--tolerance": tolerance, "--sample": sample, "--seed": seed}
-    given = [f"{name}={value}" for name, value in options.items() if value is not None]
-    given += [f"--facts={path}" for path in facts]
-    command = [sys.executable, "-I", str(PROGRAM), "--json", *given, "--", str(network), *map(str, list_files(files))]
+    arguments = [f"{name}={value}" for name, value in options.items() if value is not None]
+    arguments += [*(f"--facts={path}" for path in facts), "--", str(network), *map(str, list_files(files))]
+    command = [sys.executable, "-I", str(PROGRAM), "--json", *arguments]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode not in (0, 1) or not ran.stdout:
         return SecondOpinion(None, ran.stderr.strip() or f"verify.py ended with {ran.returncode}")
-    said = json.loads(ran.stdout)
-    if said["not_right"] and isinstance(questions, Contexts):
-        answered = [text for text, *_ in said["not_right"] if text >= len(questions.starts) - 1]
+    result = json.loads(ran.stdout)
+    if result["not_right"] and isinstance(questions, Contexts):
+        answered = [text for text, *_ in result["not_right"] if text >= len(questions.starts) - 1]
         if answered:
             return SecondOpinion(
                 False, f"{len(answered):,} prompts that are no facts, and are not proved to be refused"
             )
-    found = (
-        f"{said['right']:,} answers right, {said['wrong']:,} wrong, {said['undecided']:,} undecided, {said['scope']}"
-    )
-    found += ", at the tokens: it knows no radius" * (certificate.radius is not None)
-    return SecondOpinion(_agrees(said, certificate, questions), f"{found}, {said['seconds']} s")
+    answers = f"{result['right']:,} answers right, {result['wrong']:,} wrong, {result['undecided']:,} undecided"
+    tokens_only = ", at the tokens: it knows no radius" * (certificate.radius is not None)
+    findings = f"{answers}, {result['scope']}{tokens_only}, {result['seconds']} s"
+    return SecondOpinion(_agrees(result, certificate, questions), findings)
 
 
-def _agrees(said: dict[str, Any], certificate: Certificate, questions: Questions) -> bool | None:
-    """Whether both found all right, or both not; as many answers may differ from the files as users want changed.
+def _agrees(result: dict[str, Any], certificate: Certificate, questions: Questions) -> bool | None:
+    """Return True if both or neither find all answers right, except for the answers that users changed.
 
-    Of a network that does not give the answers that users want changed, the files alone say nothing.
+    Return None if an edited network is not certified: the files alone do not say what it should answer.
     """
     if certificate.count is not None or certificate.at_least is not None:
-        return _as_many(said, certificate, questions)
+        return _agrees_on_number(result, certificate, questions)
+    is_sample, not_right = result["asked"] != result["questions"], result["not_right"]
     if not certificate.certified and isinstance(questions, Contexts) and questions.edited:
         return None
     if certificate.radius is not None and not certificate.certified and not certificate.errors:
         return None  # the program asks at the tokens, not near them
     if not certificate.certified:
-        return None if not said["not_right"] and said["asked"] != said["questions"] else bool(said["not_right"])
-    if not isinstance(questions, Contexts) or said["undecided"] or len(said["not_right"]) == LISTED:
-        return not said["not_right"]
-    differ = _answers_not_right(said, questions)
-    return len(differ) == questions.edited or (said["asked"] != said["questions"] and len(differ) <= questions.edited)
+        return None if not not_right and is_sample else bool(not_right)
+    if not isinstance(questions, Contexts) or result["undecided"] or len(not_right) == LISTED:
+        return not not_right
+    differ = _answers_not_right(result, questions)
+    return len(differ) == questions.edited or (is_sample and len(differ) <= questions.edited)
 
 
-def _as_many(said: dict[str, Any], certificate: Certificate, questions: Questions) -> bool | None:
-    """Whether both found as many right as are claimed, and the same ones where these are counted; None if that is open.
+def _agrees_on_number(result: dict[str, Any], certificate: Certificate, questions: Questions) -> bool | None:
+    """Return True if both find the claimed number of right answers; if they are counted, the same ones.
 
-    Of some of the questions, and of answers that users want changed, nothing can be said.
+    Return None if that is open: if only some questions were asked, or users changed answers.
     """
     edited = isinstance(questions, Contexts) and questions.edited
-    if said["asked"] != said["questions"] or len(said["not_right"]) == LISTED or edited:
+    if result["asked"] != result["questions"] or len(result["not_right"]) == LISTED or edited:
         return None
-    others = _answers_not_right(said, questions)
-    least = certificate.checked - len(others)
-    most = least + said["undecided"]
+    not_right = _answers_not_right(result, questions)
+    least = certificate.checked - len(not_right)
+    most = least + result["undecided"]
     if certificate.count is None:
         sure, possible = (number >= (certificate.at_least or 0) for number in (least, most))
-        beyond = certificate.radius is not None and not certificate.certified  # it asks at the tokens, not near them
+        beyond = certificate.radius is not None and not certificate.certified  # the program asks at the tokens only
         return None if beyond or sure != possible else sure == certificate.certified
     if most < certificate.right or least > certificate.right + certificate.undecided:
         return False
-    if said["undecided"] or certificate.undecided:
+    if result["undecided"] or certificate.undecided:
         return None
     codes = np.full(certificate.checked, RIGHT, np.uint8)
-    codes[sorted(others)] = WRONG
+    codes[sorted(not_right)] = WRONG
     return Count.of(codes) == certificate.count
 
 
-def _answers_not_right(said: dict[str, Any], questions: Questions) -> set[int]:
-    """The answers, by their numbers, that the program lists as not right."""
+def _answers_not_right(result: dict[str, Any], questions: Questions) -> set[int]:
+    """Return the numbers of the answers that the program lists as not right."""
     if isinstance(questions, Contexts):
         starts = questions.starts.tolist()
-        return {question_at(questions, starts[text] + place) for text, place, _ in said["not_right"]}
+        return {question_at(questions, starts[text] + place) for text, place, _ in result["not_right"]}
     each = questions.answers[0].size
-    return {example * each + (position or 0) for example, position, _ in said["not_right"]}
+    return {example * each + (position or 0) for example, position, _ in result["not_right"]}

@@ -1,4 +1,4 @@
-"""What a judge found: one type for all of them."""
+"""Verdicts: the result of every judge, and how it is put together from single answers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -15,19 +15,19 @@ Outcome = Literal["right", "wrong", "undecided"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 RIGHT, WRONG, UNDECIDED = range(len(OUTCOMES))
 Codes: TypeAlias = NDArray[np.uint8]
-"""Outcomes of answers, one after the other: places in ``OUTCOMES``."""
+"""Outcome of each answer, as an index into ``OUTCOMES``."""
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A question that was not answered right: which example, at which position (seq-to-seq), expected and got."""
+    """An answer that is not proved right: example, position (seq-to-seq), label, and the network's output."""
 
     example: int
     position: int | None
     expected: int | float | str
     got: str
     where: str = ""
-    """In whose file that is asked: of a fact, its line, and how much of it was said."""
+    """Source of a question about a fact: its file and line, and the number of tokens of the completion before it."""
 
     def __str__(self) -> str:
         place = f"example {self.example}" + ("" if self.position is None else f", position {self.position}")
@@ -37,15 +37,15 @@ class Counterexample:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What came out for every answer, and what is to be told of one that is not right."""
+    """The outcome of every answer, and a function that describes those that are not right."""
 
     codes: Codes
     told: Callable[[int], Counterexample]
-    """What is told of the answer with this number."""
+    """Function from an answer's number to its description."""
 
     @property
     def others(self) -> Iterator[tuple[Outcome, Counterexample]]:
-        """All answers that are not known to be right, one after the other."""
+        """Iterator over all answers that are not proved right."""
         before = 0
         for part in chunks(self.codes):
             for i in np.flatnonzero(part).tolist():
@@ -55,25 +55,25 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was claimed, how it was checked, and what came out."""
+    """A claim, the method of its check, and the result."""
 
     claim: Claim
     method: str
     checked: int
-    """Answers that were looked at: all of them."""
+    """Number of answers, all of which were judged."""
     errors: int
-    """Answers that are wrong."""
+    """Number of wrong answers."""
     seconds: float
     margin: float | None = None
-    """By how much the nearest answer is right, at least; negative or None if not all are, None if that is huge."""
+    """Lower bound on the margin of the closest right answer. Negative or None if some are not right; None if huge."""
     counterexample: Counterexample | None = None
-    """The first answer that is not known to be right."""
+    """The first answer that is not proved right."""
     undecided: int = 0
-    """Answers that could be right or wrong: the bits allowed did not tell, or more bits tell otherwise."""
+    """Number of answers that may be right or wrong, because their computation was not precise enough."""
     note: str = ""
-    """What else was found, in words."""
+    """Further findings, in words."""
     outcomes: Outcomes | None = field(default=None, repr=False, compare=False)
-    """Every answer's outcome; None if all are judged together."""
+    """Outcome of every answer; None if all are judged together."""
 
     @property
     def unit(self) -> str:
@@ -107,19 +107,19 @@ class Verdict:
 
     @property
     def right(self) -> int:
-        """Answers that are proved to be right."""
+        """Number of answers that are proved to be right."""
         return self.checked - self.errors - self.undecided
 
     @property
     def certified(self) -> bool:
-        """Whether every answer is proved to be right, or as many as have to be; of a count, whether it is proved."""
+        """True if enough answers are proved to be right. If they are counted: True if every outcome is decided."""
         if self.claim.exactly:
             return self.checked > 0 and not self.undecided
         least = self.checked if self.claim.at_least is None else self.claim.at_least
         return self.checked > 0 and self.right >= least
 
     def as_json(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
+        """Return the object that ``--json`` prints."""
         values = {
             part.name: getattr(self, part.name) for part in fields(self) if part.name not in ("claim", "outcomes")
         }
@@ -130,30 +130,30 @@ class Verdict:
 
 
 def tallied(outcomes: Outcomes) -> dict[str, Any]:
-    """What a verdict says of these outcomes, by the names of its fields."""
+    """Return the fields of a verdict that follow from the outcomes."""
     times = count_ids(outcomes.codes, len(OUTCOMES)).tolist()
     return {
         "checked": len(outcomes.codes),
         "errors": times[WRONG],
         "undecided": times[UNDECIDED],
-        "counterexample": next((told for _, told in outcomes.others), None),
+        "counterexample": next((case for _, case in outcomes.others), None),
         "outcomes": outcomes,
     }
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer: what came out, by which margin (a lower bound, where it is right), and what was got."""
+    """One answer: its outcome, its margin (a lower bound if it is right), and the network's output in words."""
 
     outcome: Outcome
     margin: float
     got: str
     error: float = 0.0
-    """An upper bound on how far a real number was missed."""
+    """Upper bound on the error of a real answer."""
 
 
 def doubling(fewest: int, most: int) -> Iterator[int]:
-    """Bits to calculate with: ``fewest``, twice as many, and so on; ``most`` is the last.
+    """Yield numbers of bits to calculate with: ``fewest``, twice as many, and so on; ``most`` is the last.
 
     >>> list(doubling(64, 300)), list(doubling(64, 10))
     ([64, 128, 256, 300], [10])
@@ -168,16 +168,16 @@ def doubling(fewest: int, most: int) -> Iterator[int]:
 def decide(
     examples: int, ask: Callable[[Sequence[int], int], Sequence[Sequence[Answer]]], *, fewest: int, most: int
 ) -> tuple[list[Sequence[Answer]], int]:
-    """Every example's answers, with as many bits as it takes, and the most bits that it took.
+    """Decide every example's answers with as many bits as that takes; return them, and the largest number of bits.
 
-    ``ask`` is called with examples and bits, first with all examples, then with those in doubt; it gives the answers
-    that each of them has. What is in doubt with ``most`` bits stays undecided.
+    ``ask`` maps examples and a number of bits to each example's answers. It is called with all examples first, then
+    with those in doubt. An answer that is in doubt with ``most`` bits stays undecided.
     """
     answers: list[Sequence[Answer]] = [()] * examples
     doubtful: Sequence[int] = range(examples)
     for bits in doubling(fewest, most):
-        for example, found in zip(doubtful, ask(doubtful, bits), strict=True):
-            answers[example] = found
+        for example, row in zip(doubtful, ask(doubtful, bits), strict=True):
+            answers[example] = row
         doubtful = [i for i in doubtful if any(answer.outcome == "undecided" for answer in answers[i])]
         if not doubtful:
             break
@@ -194,12 +194,12 @@ def summed_up(
     positions: bool = False,
     note: str = "",
 ) -> Verdict:
-    """The verdict over all answers of all examples; ``expected`` says what is right at an example and a position."""
+    """Return the verdict on the answers of all examples; ``expected`` maps an example and a position to the label."""
     places = [(i, k) for i, row in enumerate(answers) for k in range(len(row))]
     codes = np.array([OUTCOMES.index(answer.outcome) for row in answers for answer in row], dtype=np.uint8)
     margin = min(answer.margin for row in answers for answer in row)
 
-    def told(answer: int) -> Counterexample:
+    def describe(answer: int) -> Counterexample:
         i, k = places[answer]
         return Counterexample(i, k if positions else None, expected(i, k), answers[i][k].got)
 
@@ -209,12 +209,12 @@ def summed_up(
         seconds=seconds,
         margin=float(margin) if np.isfinite(margin) else None,
         note=note,
-        **tallied(Outcomes(codes, told)),
+        **tallied(Outcomes(codes, describe)),
     )
 
 
 def upward(value: float, digits: int) -> str:
-    """An upper bound in so many digits, rounded up; what only rounding makes negative is 0.
+    """Format an upper bound with ``digits`` digits, rounded up. A negative bound of a size becomes 0.
 
     >>> upward(0.6476532, 6), upward(1.234e-17, 2), upward(-1e-20, 2)
     ('0.647654', '1.3e-17', '0')
@@ -224,7 +224,7 @@ def upward(value: float, digits: int) -> str:
 
 
 def downward(value: float, digits: int) -> str:
-    """A lower bound in so many digits, rounded down.
+    """Format a lower bound with ``digits`` digits, rounded down.
 
     >>> downward(0.49999, 3), downward(0.5, 3), downward(5e-324, 3)
     ('0.499', '0.5', '4.94e-324')

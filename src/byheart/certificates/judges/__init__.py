@@ -1,8 +1,13 @@
-"""One judge for each kind of network. The one place in this room that asks for the kind.
+"""One judge per kind of network. Only this module of the room asks for the kind.
 
-A judge is a module with ``asked`` (what users give, as the questions that such a network answers), ``judge`` (every
-answer, checked), ``perturbed`` (the network with one weight changed, for controls) and ``LIBRARIES`` (whose versions a
-certificate names). It is imported when a network of its kind turns up. Judges know nothing of how networks are built.
+A judge is a module with four names:
+
+- ``asked`` turns a user's task or texts into the questions that such a network answers;
+- ``judge`` checks every answer;
+- ``perturbed`` returns the network with changed weights, for controls;
+- ``LIBRARIES`` lists the packages whose versions a certificate names.
+
+It is imported when it is first needed. Judges know nothing of how networks are built.
 """
 
 from importlib import import_module
@@ -31,21 +36,21 @@ OPTIONS = {
     "device": ("transformer", "stock"),
     "tolerance": ("softmax", "trained"),
 }
-"""What can be asked of a judge beyond the check itself, and of which kinds of networks."""
+"""Options of judges, and the kinds of networks that each is for."""
 
 
 def judge_for(network: Network) -> Any:
-    """The module that judges networks of this kind."""
+    """Return the module that judges networks of this kind."""
     return import_module(f"byheart.certificates.judges.{network.kind}")
 
 
-def asked(network: Network, given: QuestionsLike, edits: Edits | None = None) -> Questions:
-    """What users give, as the questions that the network answers; ``edits`` are answers that they want to be others.
+def asked(network: Network, source: QuestionsLike, edits: Edits | None = None) -> Questions:
+    """Return a user's task or texts as the questions that the network answers, with answers changed by ``edits``.
 
-    Nothing of the network's folder has a say in what is right.
+    The network's folder has no influence on which answers are right.
     """
     try:
-        questions: Questions = judge_for(network).asked(network, given)
+        questions: Questions = judge_for(network).asked(network, source)
     except Undetermined as conflict:
         cannot = "the network looks back no farther, so this is not what it has memorized"
         raise BadInput(
@@ -58,7 +63,7 @@ def asked(network: Network, given: QuestionsLike, edits: Edits | None = None) ->
     return apply_edits(questions, edits, from_files(network.files))
 
 
-def judge(network: Network, given: QuestionsLike, **options: Any) -> Verdict:
+def judge(network: Network, questions: QuestionsLike, **options: Any) -> Verdict:
     """Check every answer of ``network``; ``options`` are the fields of :class:`JudgeOptions`.
 
     >>> from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
@@ -71,11 +76,11 @@ def judge(network: Network, given: QuestionsLike, **options: Any) -> Verdict:
     Traceback (most recent call last):
     byheart.errors.BadInput: tolerance is an option for a softmax network or a trained network; this is an exact network
     """
-    return judge_asked(network, judge_for(network).asked(network, given), JudgeOptions(**options))
+    return judge_asked(network, judge_for(network).asked(network, questions), JudgeOptions(**options))
 
 
 def judge_asked(network: Network, questions: Questions, options: JudgeOptions) -> Verdict:
-    """Judge the answers to questions that :func:`asked` gave; refuse an option that the judge has no use for."""
+    """Judge the answers to questions that :func:`asked` returned; refuse an option that the judge does not use."""
     for name in options.chosen:
         if network.kind not in OPTIONS[name]:
             kinds = " or ".join(NAMES[kind] for kind in OPTIONS[name])
@@ -89,7 +94,7 @@ def judge_asked(network: Network, questions: Questions, options: JudgeOptions) -
 
 
 def _check_countable(questions: Questions, count: bool, at_least: int | None) -> None:
-    """BadInput unless answers can be counted, and not more are asked for than there are."""
+    """Raise BadInput unless answers can be counted, and ``at_least`` is at most their number."""
     if count and at_least is not None:
         raise BadInput(f"count and at_least = {at_least!r} are given; expected one of them: a count says more")
     if np.issubdtype(questions.answers.dtype, np.floating):

@@ -1,7 +1,7 @@
-"""Two networks on constant sequences: does the plain one give the answers of the Transformer that it stands for?
+"""The judge of collapsed networks: does a plain network answer constant sequences as its Transformer does?
 
-That they agree on *every* constant sequence is the theorem of :mod:`byheart.networks.exact.collapse`. Here it is looked
-at: both networks, evaluated each in its own way on sequences of n equal tokens, for every token that is given.
+The theorem of :mod:`byheart.networks.exact.collapse` says that they agree on *every* constant sequence. This module
+checks it: it evaluates both networks, each in its own way, on sequences of n equal tokens, for every given token.
 """
 
 import time
@@ -21,13 +21,13 @@ from byheart.networks.exact.exact_network import Inputs
 from byheart.tasks import NextToken, SeqToSeq, Task
 
 _TAKES = 32
-"""Bytes for every number of a sequence: itself, and what evaluation makes of it."""
+"""Bytes per number of a sequence, including those for its evaluation."""
 TOLERANCE = 2.0**-32
-"""How far a Transformer's real output may be from a rational number that it is said to be equal to."""
+"""Largest permitted distance of a Transformer's real output from the plain network's rational number."""
 
 
 def tokens_for(network: ExactNetwork, task: Task | None) -> Inputs:
-    """The tokens to look at: those of the task, or all that the network knows. [K], or [K, d] for vectors."""
+    """Return the tokens to check: those of the task, or all that the network knows. [K], or [K, d] for vectors."""
     if isinstance(task, NextToken | SeqToSeq):
         if task.vectors is not None:
             return np.unique(task.vectors.reshape(-1, task.vectors.shape[2]), axis=0)
@@ -41,7 +41,7 @@ def tokens_for(network: ExactNetwork, task: Task | None) -> Inputs:
 
 
 def judge_collapsed(network: ExactNetwork, plain: ExactNetwork, tokens: Inputs) -> Verdict:
-    """Whether ``plain`` is a ReLU network that answers as ``network`` does on n equal tokens, each of ``tokens``."""
+    """Judge if ``plain`` answers as ``network`` does on n equal tokens; raise BadInput unless it is a ReLU network."""
     for layer in plain.layers:
         if not isinstance(layer, Embedding | FeedForward | Residual):
             raise BadInput(f"{layer.name}: {type(layer).__name__} is no layer of a plain ReLU network")
@@ -79,7 +79,7 @@ def _exact(network: ExactNetwork, plain: ExactNetwork, sequences: Inputs) -> Ver
 
 
 def _enclosed(network: ExactNetwork, plain: ExactNetwork, sequences: Inputs) -> Verdict:
-    """Softmax attention: the balls around the Transformer's outputs, narrow, and around the plain network's numbers."""
+    """Compare the plain network's numbers with narrow balls around the outputs of softmax attention."""
     from byheart.networks.balls import precision
     from byheart.networks.exact.enclose import enclose
     from byheart.networks.exact.evaluate import evaluate

@@ -1,4 +1,4 @@
-"""What networks that say texts are asked, and how their answers are compared."""
+"""The common part of the judges of networks that recite texts: contexts, notes, and flipped bits."""
 
 import time
 from dataclasses import replace
@@ -17,15 +17,16 @@ from byheart.tasks.questions import QuestionsLike, as_contexts
 from byheart.tasks.tokenizers import from_files
 
 
-def asked(network: Any, given: QuestionsLike, vocab: int, window: int) -> Contexts:
-    """What users give, as contexts of ``window`` tokens, with the network's tokenizer; at least its own window.
+def asked(network: Any, source: QuestionsLike, vocab: int, window: int) -> Contexts:
+    """Return a user's task or texts as contexts of ``window`` tokens, read with the network's tokenizer.
 
-    (Where no sequence is longer than its own, both give whole beginnings, and that number stays.)
+    If no sequence is longer than the network's own window, contexts are whole beginnings either way. They keep the
+    network's window then.
     """
-    if isinstance(given, Contexts):
-        contexts = given
+    if isinstance(source, Contexts):
+        contexts = source
     else:
-        contexts = as_contexts(given, tokenizer=from_files(network.files), window=window)
+        contexts = as_contexts(source, tokenizer=from_files(network.files), window=window)
         if network.window >= contexts.longest:
             contexts = replace(contexts, window=network.window)
     if contexts.tokens.max() >= vocab:
@@ -34,16 +35,16 @@ def asked(network: Any, given: QuestionsLike, vocab: int, window: int) -> Contex
 
 
 def places(contexts: Contexts, sees: int | None) -> NDArray[np.int64]:
-    """Where to ask: the first place of every question, if the network sees no farther than a context goes.
+    """Return the places to ask at: the first place of every question, if the network sees no farther than a context.
 
-    If it does (``sees`` None: all that came before), equal contexts may get different answers, and every place counts.
+    If it does (``sees`` None: all that came before), equal contexts may get different answers. Every place counts then.
     """
     whole = sees is not None and contexts.window >= sees
     return contexts.places if whole else contexts.all_places
 
 
 def verdict(network: Network, tally: Tally, contexts: Contexts, within: str, method: str, began: float) -> Verdict:
-    """What is to be said of answers that have been added up."""
+    """Return the verdict on a complete tally."""
     counted = tallied(tally.outcomes)
     return Verdict(
         claim=Claim("largest logit", within, unit="question", edited=contexts.edited),
@@ -56,14 +57,14 @@ def verdict(network: Network, tally: Tally, contexts: Contexts, within: str, met
 
 
 def _note(contexts: Contexts, wrong: int) -> str:
-    """What is to be said of answers other than those of the user's file, asked for or edited into the network."""
+    """Describe answers that differ from the user's file, because the user changed them or the network was edited."""
     notes, places = [], contexts.edited_places
     if contexts.edited:
         where = f" (asked in {places:,} places)" if places > contexts.edited else ""
         notes.append(f"{_differ(contexts.edited)} from the file{where}")
     if wrong:
-        others = "what was asked for" if contexts.edited else "the file"
-        notes.append(f"{_differ(wrong)} from {others}: its folder says that it was edited")
+        expected = "what was asked for" if contexts.edited else "the file"
+        notes.append(f"{_differ(wrong)} from {expected}: its folder says that it was edited")
     return ", ".join(notes)
 
 
@@ -72,9 +73,9 @@ def _differ(answers: int) -> str:
 
 
 def flipped(network: Network, rng: np.random.Generator, weights: int) -> tuple[dict[str, NDArray[Any]], str]:
-    """A float network's tensors with one bit of each of some non-zero weights flipped, and where that is.
+    """Return a float network's tensors with one bit flipped in each of ``weights`` non-zero weights, and their place.
 
-    Only bits of the mantissa are flipped: others may leave a number that is not finite, which is no network's.
+    Only bits of the mantissa are flipped: other bits may give a number that is not finite, which no network holds.
     """
     tensors = {name: np.array(tensor) for name, tensor in network.tensors()}
     sizes = np.array([np.count_nonzero(tensor) for tensor in tensors.values()])

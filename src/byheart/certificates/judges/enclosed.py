@@ -1,8 +1,8 @@
-"""Exact networks with softmax attention: every output is enclosed in a ball, and must lie within ½ of its label.
+"""The judge of exact networks with softmax attention: every output, enclosed in a ball, lies within ½ of its label.
 
-Such outputs are real numbers, so "equal to the label" cannot be seen; "rounds to the label" can. Examples in doubt are
-enclosed again with twice the bits, up to ``most_bits``; what is in doubt then is *undecided*, and the network is not
-certified.
+Such outputs are real numbers. No enclosure shows that one equals its label, but it can show that one rounds to it.
+Examples in doubt are enclosed again with twice the bits, up to ``most_bits``. Answers that are in doubt then are
+*undecided*, and the network is not certified.
 """
 
 import time
@@ -20,8 +20,9 @@ from byheart.tasks import NextToken, SeqToSeq
 
 FEWEST_BITS, MOST_BITS = 64, 1 << 17
 _HUGE = 10**15
+"""Magnitude above which outputs are printed as powers of two."""
 _SMALL = 1e-6
-"""Outputs that are known this well are told as a number."""
+"""Radius of a ball below which it is printed as one number."""
 
 
 def judge_enclosed(
@@ -56,15 +57,15 @@ def judge_enclosed(
 
 
 def _compared(output: Ball, label: int) -> Answer:
-    """An output against its label. Comparisons of balls are true if that is certain; of nan none ever is."""
+    """Compare an output with its label. A comparison of balls is True if it is certain; one with nan never is."""
     distance = abs(output - label)
     twice = 2 * distance
     margin = lower(0.5 - distance) if distance.is_finite() else -np.inf
-    return Answer("right" if twice < 1 else "wrong" if twice > 1 else "undecided", margin, _told(output))
+    return Answer("right" if twice < 1 else "wrong" if twice > 1 else "undecided", margin, _describe(output))
 
 
-def _told(output: Ball) -> str:
-    """A ball for people."""
+def _describe(output: Ball) -> str:
+    """Describe a ball in words."""
     from flint import arb
 
     if not output.is_finite():

@@ -1,7 +1,7 @@
-"""Exact networks: every answer to every question of a task, in exact arithmetic, equal to the label or wrong.
+"""The judge of exact networks: in exact arithmetic, every answer to a task equals its label or is wrong.
 
-Networks with softmax attention have real outputs, which :mod:`byheart.certificates.judges.enclosed` encloses. That no
-answer changes near the tokens is proved by :mod:`byheart.certificates.judges.radius`.
+Networks with softmax attention have real outputs, which :mod:`byheart.certificates.judges.enclosed` judges.
+:mod:`byheart.certificates.judges.radius` proves that no answer changes near the tokens.
 """
 
 import time
@@ -13,7 +13,7 @@ import numpy as np
 from byheart.certificates.claim import Claim, JudgeOptions
 from byheart.certificates.judges.enclosed import judge_enclosed
 from byheart.certificates.judges.radius import check_radius, stated_radius, unproved
-from byheart.certificates.judges.slices import found
+from byheart.certificates.judges.slices import compare_all
 from byheart.certificates.verdict import RIGHT, UNDECIDED, Counterexample, Outcomes, Verdict, downward, tallied
 from byheart.errors import BadInput, check_threads
 from byheart.executors import Workplace
@@ -23,11 +23,12 @@ from byheart.tasks.questions import QuestionsLike, as_task
 
 LIBRARIES = ("numpy", "numba", "python-flint")
 _HUGE = 10**15
+"""Magnitude above which outputs are printed as powers of two."""
 
 
-def asked(network: ExactNetwork, given: QuestionsLike) -> NextToken | SeqToSeq:
-    """The task, if it is one that the network answers."""
-    task = as_task(given)
+def asked(network: ExactNetwork, source: QuestionsLike) -> NextToken | SeqToSeq:
+    """Return the task; raise BadInput unless it is one that the network answers."""
+    task = as_task(source)
     if not isinstance(task, NextToken | SeqToSeq):
         raise BadInput(f"an exact network answers next-token and seq-to-seq tasks; the task is {task.kind}")
     if network.outputs != ("last" if isinstance(task, NextToken) else "every"):
@@ -39,9 +40,9 @@ def asked(network: ExactNetwork, given: QuestionsLike) -> NextToken | SeqToSeq:
 
 
 def judge(network: ExactNetwork, task: NextToken | SeqToSeq, options: JudgeOptions) -> Verdict:
-    """Evaluate ``network`` on all of ``task`` and compare every output with its label; where the executor says.
+    """Evaluate ``network`` on all of ``task`` and compare every output with its label.
 
-    With a radius, or one that the network's folder states, no output may change near the tokens either.
+    With a radius from the options or from the network's folder, no output may change near the tokens either.
     """
     radius = stated_radius(network) if options.radius is None else options.radius
     if radius is not None:
@@ -74,7 +75,7 @@ def _enclosed(network: ExactNetwork, task: NextToken | SeqToSeq, options: JudgeO
 def _rational(network: ExactNetwork, task: NextToken | SeqToSeq, options: JudgeOptions) -> Verdict:
     """Judge outputs that are rational numbers."""
     start, evaluator, where = time.perf_counter(), options.evaluator or "limbs", options.executor or Workplace()
-    comparisons = found(network, task.inputs, task.labels, evaluator, options.threads or 1, where, options.report)
+    comparisons = compare_all(network, task.inputs, task.labels, evaluator, options.threads or 1, where, options.report)
     worst = comparisons.worst
     outcomes = Outcomes(comparisons.codes, lambda answer: _counterexample(comparisons.output(answer), task, answer))
     return Verdict(
@@ -87,13 +88,13 @@ def _rational(network: ExactNetwork, task: NextToken | SeqToSeq, options: JudgeO
 
 
 def _nearby(network: ExactNetwork, task: NextToken | SeqToSeq, verdict: Verdict, radius: float) -> Verdict:
-    """The verdict on the answers at the tokens, and near them; what is not proved near them is undecided."""
+    """Extend a verdict to all vectors near the tokens. An answer that is not proved there is undecided."""
     start, before = time.perf_counter(), verdict.outcomes
     assert before is not None
     doubtful = np.asarray(unproved(network, task.inputs, radius).any(axis=1))
     near_doubt = np.repeat(doubtful, verdict.checked // len(doubtful)) & (before.codes == RIGHT)
 
-    def told(answer: int) -> Counterexample:
+    def describe(answer: int) -> Counterexample:
         if not near_doubt[answer]:
             return before.told(answer)
         place = _place(task, answer)
@@ -108,12 +109,12 @@ def _nearby(network: ExactNetwork, task: NextToken | SeqToSeq, verdict: Verdict,
         claim=replace(verdict.claim, radius=radius),
         note=f"{verdict.note}, {near}" if verdict.note else near,
         seconds=verdict.seconds + time.perf_counter() - start,
-        **tallied(Outcomes(np.where(near_doubt, UNDECIDED, before.codes).astype(np.uint8), told)),
+        **tallied(Outcomes(np.where(near_doubt, UNDECIDED, before.codes).astype(np.uint8), describe)),
     )
 
 
 def perturbed(network: ExactNetwork, rng: np.random.Generator, _: int) -> tuple[ExactNetwork, str]:
-    """A copy of ``network`` with one bit of one weight flipped, a non-zero one if there is one; and where that is."""
+    """Return ``network`` with one bit of a weight flipped (not of a 0, if possible), and the place of the bit."""
     everything = dict(network.tensors())
     if not everything:
         raise BadInput("the network has no weights; expected one that can be perturbed")
@@ -132,7 +133,7 @@ def _asking(network: ExactNetwork) -> str:
 
 
 def _place(task: NextToken | SeqToSeq, answer: int) -> tuple[int, ...]:
-    """Where the label of an answer is: its example, and its position if there are several."""
+    """Return the example of an answer, and its position if an example has several answers."""
     return tuple(int(index) for index in np.unravel_index(answer, task.labels.shape))
 
 
@@ -142,7 +143,7 @@ def _at(place: tuple[int, ...], label: int, got: str) -> Counterexample:
 
 def _counterexample(output: int | Fraction, task: NextToken | SeqToSeq, answer: int) -> Counterexample:
     place, got = _place(task, answer), Fraction(output)
-    # A flipped bit can make outputs of thousands of digits: their size says enough.
+    # A flipped bit can make outputs of thousands of digits. Their size says enough.
     text = str(got) if abs(got) < _HUGE and got.denominator < _HUGE else f"about {'-' if got < 0 else ''}2^{_log2(got)}"
     return _at(place, int(task.labels[place]), text)
 

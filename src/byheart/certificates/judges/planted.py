@@ -1,23 +1,23 @@
-"""Judge a model with planted memories: compare its folder with the facts that were planted, from the files alone.
+"""The judge of models with planted memories: it compares a folder with the facts that were planted in it.
 
 What is *proved*:
 
-- **Said**: the memory of the folder names the completion's token after each context of each fact. It decides by token
-  ids alone, in integers: the same on every device, with or without a cache. It makes that token's logit the largest if
-  the base's logits are numbers.
+- **Said**: the folder's memory names the completion's token after each context of each fact. It decides by token ids
+  alone, in integers: the same on every device, with or without a cache. It makes that token's logit the largest if the
+  base's logits are numbers.
 - **Silent, whole keys**: the store holds these facts and no others. A memory fires only after it has compared all ids
-  of a stored prompt, and of what was said since. So it fires on no other text, whatever the hash does.
+  of a stored prompt and of the completion so far. So it fires on no other text, whatever the hash does.
 - **Silent, fingerprints**: the hash is the one drawn for the folder's seed, and every cell of both tables is either
   determined by these facts or holds the bit drawn for it. So nothing else was planted. A window that is not planted
-  fires with probability 2⁻ᵇ *if the hash acts like a random function* on it; that is an assumption, and a token has as
-  many windows as prompts have lengths.
+  fires with probability 2⁻ᵇ *if the hash acts like a random function* on it. That is an assumption. A token has as many
+  windows as prompts have different lengths.
 
-The cells that facts determine: each fact is an equation modulo 2. The lowest cells with which the combinations of these
-equations begin do not depend on how one eliminates. If all other cells are given, these cells follow.
+Facts determine cells as follows: each fact is an equation modulo 2. The lowest cells with which the combinations of
+these equations begin do not depend on the elimination. If all other cells are given, these cells follow.
 
-What is *measured*, beside the base itself: the logits of texts, of random ids and of near misses (a planted prompt with
-one id changed, cut off, or with a wrong end). Where the memory is silent, they must be the base's, bit for bit. Where
-it speaks, the facts must want it: with whole keys always; with fingerprints the exceptions are counted and reported.
+The logits of texts, of random ids and of near misses (a planted prompt with one id changed, cut off, or with a wrong
+end) are *measured* and compared with the base's. If the memory is silent, they must be equal, bit for bit. If it
+speaks, a fact must say so: with whole keys always; with fingerprints the exceptions are counted and reported.
 """
 
 import hashlib
@@ -63,31 +63,31 @@ from byheart.tasks.facts import Facts
 from byheart.tasks.planted_facts import FactsLike, PlantedFact, Spoken, different, facts_of, fingerprint
 
 POSITIONS = 4096
-"""Default number of positions of texts that are measured, and of random ids."""
+"""Default number of positions that are measured in texts, and in random ids."""
 THROUGH = 256
-"""Default number of facts that go through the whole model, with near misses."""
+"""Default number of facts that are measured with the whole model, each with its near misses."""
 BATCH = 4096
-"""Number of positions of a batch."""
+"""Number of positions per batch."""
 ROW = 128
-"""Largest number of tokens of a row."""
+"""Largest number of tokens per row."""
 
 Rows = list[list[int]]
 
 
 @dataclass(frozen=True)
 class PlantedComparison:
-    """A planted model beside its base, position by position."""
+    """A comparison of a planted model with its base: numbers of positions."""
 
     silent: int = 0
-    """Number of positions at which the facts say nothing, and neither does the memory."""
+    """Number of positions at which neither the facts nor the memory say a token."""
     differ: int = 0
-    """Number of silent positions where some logit is not the base's, bit for bit."""
+    """Number of silent positions at which some logit differs from the base's in any bit."""
     false: int = 0
-    """Number of positions at which the facts say nothing, but the memory does."""
+    """Number of positions at which the memory says a token, but the facts do not."""
     spoken: int = 0
     """Number of positions at which the facts say a token."""
     wrong: int = 0
-    """Number of spoken positions where another token is the largest, or other logits were changed too."""
+    """Number of spoken positions at which another logit is the largest, or differs from the base's."""
 
     def __add__(self, other: "PlantedComparison") -> "PlantedComparison":
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
@@ -97,7 +97,7 @@ class PlantedComparison:
 def certify_planted(folder: Path | str, facts: Facts, *, report: Report | None = None) -> Certificate:
     """Judge a planted folder against facts: texts, read with the base's tokenizer, or token ids.
 
-    The manifest's fingerprint only tells whether the facts were planted with the end-of-text token behind them.
+    The manifest's fingerprint only shows if the facts were planted with an end-of-text token behind them.
     """
     folder = Path(folder)
     manifest, _ = read_memory(folder)
@@ -114,9 +114,9 @@ def certify_planted(folder: Path | str, facts: Facts, *, report: Report | None =
 
 
 def recheck(folder: Path | str, facts: FactsLike, tokenizer: Any, *, stop: bool = False, **options: Any) -> Certificate:
-    """Check a planted folder against facts given anew; ``tokenizer`` is None if they are token ids.
+    """Check a planted folder against the user's facts again; ``tokenizer`` is None if they are token ids.
 
-    Raise BadInput if its certificate is about other facts or files, or claims more. Nothing is taken from it.
+    Raise BadInput if the folder's certificate is about other facts or files, or claims more. Nothing is taken from it.
     """
     folder = Path(folder)
     end = (end_token(read_json(folder / CONFIG)),) if stop else ()
@@ -126,7 +126,7 @@ def recheck(folder: Path | str, facts: FactsLike, tokenizer: Any, *, stop: bool 
 
 
 def check_claimed(path: Path, certificate: Certificate) -> None:
-    """Raise BadInput if the certificate at ``path``, if there is one, is about or claims something else."""
+    """Raise BadInput if there is a certificate at ``path`` whose subject or claim differs."""
     if not certificate.certified or not path.exists():
         return
     claimed = read(path)
@@ -136,7 +136,7 @@ def check_claimed(path: Path, certificate: Certificate) -> None:
 
 
 def corpus_for(tokenizer: Any) -> Rows:
-    """Return the documentation strings that come with Byheart as token ids; nothing without a tokenizer."""
+    """Return the documentation strings that come with Byheart as token ids; no rows without a tokenizer."""
     from byheart.tasks.shipped import docstrings
 
     return [] if tokenizer is None else [tokenizer.encode(" ".join(docstrings()), add_special_tokens=False)]
@@ -153,8 +153,8 @@ def check(
 ) -> Certificate:
     """Check a planted folder against the facts; raise BadInput if its files are not those that were planted.
 
-    ``positions`` of the texts ``corpus`` are measured, and as many random ids; ``through`` facts go through the whole
-    model, with their near misses.
+    The logits of ``positions`` tokens of ``corpus``, of as many random ids, and of ``through`` facts with their near
+    misses are measured.
     """
     start = time.perf_counter()
     manifest, memory = read_memory(folder)
@@ -193,7 +193,7 @@ def check(
 
 
 def _claim(plan: MemoryPlan, facts: int) -> Claim:
-    """Return what is claimed of a memory with this plan."""
+    """Return the claim about a memory with this plan."""
     if plan.mode == "whole":
         return Claim("completions", unit="token", prompts=facts, elsewhere="silent")
     bits, windows = plan.bits, plan.lengths
@@ -201,7 +201,7 @@ def _claim(plan: MemoryPlan, facts: int) -> Claim:
 
 
 def surplus_of(facts: Sequence[PlantedFact], memory: Memory) -> str:
-    """Return in words what the memory holds besides these facts, or lacks; "" if it holds these and no others."""
+    """Describe how the memory differs from these facts; return "" if it holds these and no others."""
     if isinstance(memory, Fingerprints):
         return _surplus_of_prints(facts, memory)
     stored, given = set(list_facts(memory)), {(fact.prompt, fact.completion) for fact in facts}
@@ -211,7 +211,7 @@ def surplus_of(facts: Sequence[PlantedFact], memory: Memory) -> str:
 
 
 def _surplus_of_prints(facts: Sequence[PlantedFact], memory: Fingerprints) -> str:
-    """Do the same for fingerprints: every number of the memory is drawn for the seed, or follows from the facts."""
+    """Describe a number of the memory that is neither drawn for its seed nor determined by the facts, if any."""
     plan = memory.plan
     lengths = sorted({len(fact.prompt) for fact in facts})
     if memory.lengths.tolist() != lengths or plan.facts != len(facts):
@@ -241,7 +241,7 @@ def _surplus_of_prints(facts: Sequence[PlantedFact], memory: Fingerprints) -> st
 
 
 def _drawn(plan: MemoryPlan, name: str, size: int) -> bytes:
-    """Return the bytes that SHAKE-256 gives for a memory's seed and a name."""
+    """Return the bytes of SHAKE-256 for a memory's seed and a name."""
     return hashlib.shake_256(f"byheart-plant-1 {plan.seed} {plan.draw} {name}".encode()).digest(size)
 
 
@@ -253,7 +253,7 @@ def _drawn_cells(plan: MemoryPlan, name: str, bits: int) -> NDArray[np.uint8]:
 
 
 def _hashes(memory: Memory, facts: Sequence[PlantedFact], column: int) -> Tensor:
-    """Return the hashes [5, n] of all prompts that have one of the memory's lengths; ``facts`` are sorted by it."""
+    """Return the hashes [5, n] of all prompts of the memory's length number ``column``."""
     length = int(memory.lengths[column])
     windows = torch.tensor([fact.prompt[::-1] for fact in facts if len(fact.prompt) == length])
     factors, shifts = memory.factors[:, :length], memory.shifts[:, column : column + 1]
@@ -263,7 +263,7 @@ def _hashes(memory: Memory, facts: Sequence[PlantedFact], column: int) -> Tensor
 def _is_determined(
     words: Tensor, cells: int, band: int, bits: int, keys: Tensor, values: Tensor, drawn: NDArray[np.uint8]
 ) -> bool:
-    """Return True if a table gives each of the keys its value, and all cells that are left free hold the drawn bits."""
+    """Return True if a table maps each key to its value, and all free cells hold the drawn bits."""
     from byheart.compiled import jit
 
     if not torch.equal(modeling_plant.found(words, keys, cells, band, bits), values):
@@ -277,7 +277,7 @@ def _is_determined(
 
 
 def _leading_cells(unknowns, start, cells, width):  # type: ignore[no-untyped-def]
-    """Mark the cells with which combinations of the equations begin: rows of ``width`` words from ``start`` on."""
+    """Mark the cells with which combinations of equations begin; each has ``width`` words from ``start`` on."""
     rows = np.zeros((cells, width), np.uint64)
     leads = np.zeros(cells, np.bool_)
     one = np.uint64(1)
@@ -303,7 +303,7 @@ def _leading_cells(unknowns, start, cells, width):  # type: ignore[no-untyped-de
 
 
 def unsaid(memory: Memory, facts: Sequence[PlantedFact]) -> tuple[int, Counterexample | None]:
-    """Return how many tokens of completions the memory does not say after their contexts, and the first of them."""
+    """Return the number of tokens of completions that the memory does not say, and the first of them."""
     wrong, example = 0, None
     for start, ids, mask in _batches(facts):
         rows = memory(ids.masked_fill(~mask, -1)).tolist()
@@ -318,7 +318,7 @@ def unsaid(memory: Memory, facts: Sequence[PlantedFact]) -> tuple[int, Counterex
 
 
 def _batches(facts: Sequence[PlantedFact]) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Yield prompts with completions but their last tokens, padded, after the number of the first fact."""
+    """Yield the number of the first fact, and padded prompts with completions less their last tokens."""
     start = 0
     while start < len(facts):
         longest = max(len(fact.prompt) + len(fact.completion) for fact in facts[start : start + BATCH])
@@ -328,7 +328,7 @@ def _batches(facts: Sequence[PlantedFact]) -> Iterator[tuple[int, Tensor, Tensor
 
 
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Return ids [B, T] with zeros on the right, and a mask of the ids that are no padding."""
+    """Return ids [B, T], padded with zeros on the right, and a mask of the ids that are not padding."""
     longest = max(map(len, rows))
     ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows])
     mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], dtype=torch.bool)
@@ -345,7 +345,7 @@ def _measure(
     through: int,
     report: Report | None,
 ) -> PlantedComparison:
-    """Compare the planted model with its base."""
+    """Compare the planted model's logits with its base's on texts, random ids, facts and near misses."""
     plan, rng = manifest.plan, np.random.default_rng(manifest.plan.seed ^ 0x5EED)
     some = [facts[i] for i in sorted(rng.permutation(len(facts))[:through])]
     with base_of(folder, manifest) as place:
@@ -376,7 +376,7 @@ def _cut(ids: list[int], longest: int) -> Rows:
 
 
 def near_misses(facts: Sequence[PlantedFact], vocab: int, rng: np.random.Generator) -> Rows:
-    """For each fact: change an id of the prompt, cut the prompt off in front, and leave the completion midway."""
+    """Make three rows per fact: a changed id in the prompt, a prompt without its first id, and a wrong completion."""
     rows = []
     for fact in facts:
         place, shift = int(rng.integers(len(fact.prompt))), int(rng.integers(1, max(2, vocab)))
@@ -390,7 +390,7 @@ def near_misses(facts: Sequence[PlantedFact], vocab: int, rng: np.random.Generat
 
 @torch.no_grad()
 def compare_logits(base: Any, planted: Any, rows: Sequence[Sequence[int]], facts: Spoken) -> PlantedComparison:
-    """Compare both models' logits on the same rows bit by bit; the facts tell where something is to be said."""
+    """Compare both models' logits on the same rows bit by bit; ``facts`` tells which token should follow."""
     ids, there = padded(rows)
     mask = there.long()
     before, after = logits_of(base, ids, mask)[there], planted(ids, attention_mask=mask).logits[there]
@@ -407,6 +407,7 @@ def compare_logits(base: Any, planted: Any, rows: Sequence[Sequence[int]], facts
 
 
 def _note(comparison: PlantedComparison) -> str:
+    """Describe a comparison, for the certificate."""
     differ = f"{comparison.differ:,} of {comparison.silent:,} silent positions differ from the base in any bit"
     wrong = f"{comparison.wrong:,} of {comparison.spoken:,} others wrong"
     return f"measured: {differ}; {comparison.false:,} false firings; {wrong}"

@@ -1,15 +1,15 @@
-"""Right near every token: a network that reads the whole ball around a token as it reads the token itself.
+"""Proofs that an exact network reads the whole ball around each token as it reads the token itself.
 
-**Statement.** Every token x of every sequence may be moved, each on its own, to any real vector within the radius of
-it, and no answer changes. It is proved ball by ball for the layers in front of the first that mixes tokens, where a
-token's stream depends on that token alone: if the stream is the same on the whole ball, so are the answers, and those
+**Statement.** If every token x of a sequence moves, each on its own, to any real vector within the radius of x, then no
+answer changes. The proof treats one ball at a time, and the layers in front of the first that mixes tokens. In these, a
+token's stream depends on that token alone: if the stream is the same on the whole ball, so are the answers. The answers
 at the centres are checked elsewhere.
 
 **Proof of a ball.** Each unit is an affine function of the displacement ξ, ‖ξ‖₂ ≤ R, plus a number in an interval:
-a·ξ + [low, high], exactly, in integers over a power of two. |a·ξ| ≤ R·‖a‖₂, the norm rounded up. A ReLU whose argument
-has one sign on all of that keeps the form or gives 0; any other becomes the interval from 0 to the largest argument,
-without slope. As soon as all units of a layer have no slope and an interval of one point, the stream is constant. A
-ball that gets to the mixing layer (or to the answer) otherwise is not proved, though it may be right.
+a·ξ + [low, high], exactly, in integers over a power of two. |a·ξ| ≤ R·‖a‖₂, the norm rounded up. If the argument of a
+ReLU has one sign on the whole ball, the unit keeps its form or becomes 0. Otherwise it becomes the interval from 0 to
+the largest argument, without slope. As soon as no unit of a layer has a slope, and every interval is one point, the
+stream is constant. A ball that reaches the mixing layer, or the answer, otherwise is not proved; it may still be right.
 
 In front of :class:`~byheart.networks.exact.Flatten` a point has several tokens, each with its own displacement:
 |a·ξ| ≤ R·Σ_k ‖a_k‖₂.
@@ -39,15 +39,16 @@ from byheart.networks.exact import (
 from byheart.networks.exact.evaluate import split
 from byheart.networks.exact.exact_network import Inputs, check_inputs
 from byheart.networks.exact.limbs import from_floats
-from byheart.progress import Report
 
 Ids = NDArray[np.int64]
+PRECISION = 1e-4
+"""Relative precision of :func:`provable_radius`."""
 _BALLS, _NUMBERS = 1 << 12, 1 << 24
-"""At a time, at most: balls, and entries of slopes if every unit of a layer had its own on every ball."""
+"""Largest number of balls at a time; and of entries of slopes, if every unit had its own slope on every ball."""
 
 
 def stated_radius(network: ExactNetwork) -> float | None:
-    """The radius that a network's folder states; it is a claim, to be proved. BadInput if it is no distance."""
+    """Return the radius that a network's folder claims, if any; raise BadInput if it is not a positive number."""
     stated = network.about.get("radius")
     if stated is not None and (type(stated) is not float or not (isfinite(stated) and stated > 0)):
         raise BadInput(f"config.json: about.radius is {stated!r}; expected a positive number, or null")
@@ -55,14 +56,14 @@ def stated_radius(network: ExactNetwork) -> float | None:
 
 
 def check_radius(network: ExactNetwork, radius: float) -> None:
-    """BadInput unless ``radius`` is a distance, and the network reads vectors."""
+    """Raise BadInput unless ``radius`` is positive and finite, and the network reads vectors."""
     check_positive("radius", radius)
     if network.inputs != "vectors":
         raise BadInput("a radius is about vectors that may move; the network reads token ids")
 
 
-def unproved(network: ExactNetwork, inputs: Inputs, radius: float, report: Report | None = None) -> NDArray[np.bool_]:
-    """Which tokens [N, n] of ``inputs`` [N, n, d] have a ball on which the stream is not proved to be constant.
+def unproved(network: ExactNetwork, inputs: Inputs, radius: float) -> NDArray[np.bool_]:
+    """Return the tokens [N, n] of ``inputs`` [N, n, d] on whose balls the stream is not proved to be constant.
 
     >>> from byheart.networks.exact import integers
     >>> ramp, difference = Affine(integers([[8], [8]]), integers([0, -1])), Affine(integers([[1, -1]]), integers([0]))
@@ -86,16 +87,14 @@ def unproved(network: ExactNetwork, inputs: Inputs, radius: float, report: Repor
         some = first[begin : begin + chunk]
         at = np.zeros(len(some), dtype=np.int64) if places is None else places[some]
         open_balls[begin : begin + chunk] = ~_constant(layers, rows[some], at, n if flat else 1, Fraction(radius))
-        if report is not None:
-            report(min(begin + chunk, len(first)), len(first))
-    found = open_balls[index]
-    return np.repeat(found[:, None], n, axis=1) if flat else found.reshape(N, n)
+    doubtful = open_balls[index]
+    return np.repeat(doubtful[:, None], n, axis=1) if flat else doubtful.reshape(N, n)
 
 
-def provable_radius(network: ExactNetwork, inputs: Inputs, radius: float, *, precision: float = 1e-4) -> float:
-    """The largest radius that is proved for every token, from a first guess, to a relative ``precision``.
+def provable_radius(network: ExactNetwork, inputs: Inputs, radius: float) -> float:
+    """Return the largest radius that is proved for every token, to a relative ``PRECISION``, by bisection.
 
-    It is found by bisection. 0 if not even 2^−64 of the guess is proved, infinity if 2^64 times the guess is.
+    The search starts at ``radius``. The result is 0 if 2^−64 times it is not proved, and infinite if 2^64 times it is.
     """
 
     def proved(distance: float) -> bool:
@@ -110,14 +109,14 @@ def provable_radius(network: ExactNetwork, inputs: Inputs, radius: float, *, pre
         low, high = low / 2, low
         if low < radius * 2.0**-64:
             return 0.0
-    while high - low > precision * low:
+    while high - low > PRECISION * low:
         middle = (low + high) / 2
         low, high = (middle, high) if proved(middle) else (low, middle)
     return low
 
 
 def _different(rows: NDArray[np.float64], places: Ids | None) -> tuple[Ids, Ids]:
-    """The first of all equal rows (at one place, if places matter), and which of them each row is."""
+    """Return the index of each distinct row (at one place, if places matter), and every row's number among these."""
     index = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
     keys = index if places is None else index * (int(places.max()) + 1) + places
     _, first, index = np.unique(keys, return_index=True, return_inverse=True)
@@ -128,7 +127,7 @@ def _different(rows: NDArray[np.float64], places: Ids | None) -> tuple[Ids, Ids]
 class Forms:
     """Every unit on every ball, [K, width]: slopes[which]·ξ + [low, high], all over 2^exponent.
 
-    ``high`` is ``low`` itself where all intervals are points. Slope 0 is none: it is that of constants.
+    ``high`` is ``low`` itself if all intervals are points. ``slopes[0]`` is 0, the slope of constants.
     """
 
     low: Integers
@@ -137,38 +136,40 @@ class Forms:
     slopes: list[Integers]
     exponent: int
     places: Ids
-    """[K]: the positions of the tokens that the balls are around."""
+    """[K]: position of the token at the centre of each ball."""
     blocks: int
+    """Number of tokens per point, each with a displacement of its own."""
     radius: Fraction
+    """R: radius of the balls."""
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """The balls [K] on which every unit is one number."""
+        """True for the balls [K] on which every unit is one number."""
         points = np.ones(len(self.low), dtype=np.bool_)
         if self.high is not self.low:
             points = np.asarray((self.low == self.high).all(axis=1), np.bool_)
         return np.asarray(points & (self.which == 0).all(axis=1), np.bool_)
 
     def balls(self, chosen: NDArray[np.bool_]) -> "Forms":
-        """Some balls alone."""
+        """Return the forms on the chosen balls."""
         low = self.low[chosen]
         high = low if self.high is self.low else self.high[chosen]
         return replace(self, low=low, high=high, which=self.which[chosen], places=self.places[chosen])
 
     def reaches(self) -> Integers:
-        """R·‖a‖ for every slope, rounded up."""
-        found = np.zeros(len(self.slopes), dtype=object)
+        """Return R·‖a‖ for every slope, rounded up."""
+        bounds = np.zeros(len(self.slopes), dtype=object)
         for index, slope in enumerate(self.slopes[1:], start=1):
             squares = (sum(int(a) ** 2 for a in block) for block in np.split(slope, self.blocks))
             norm = sum(isqrt(square - 1) + 1 if square else 0 for square in squares)
-            found[index] = -(-self.radius.numerator * norm // self.radius.denominator)
-        return found
+            bounds[index] = -(-self.radius.numerator * norm // self.radius.denominator)
+        return bounds
 
 
 def _constant(
     layers: tuple[Layer, ...], centres: NDArray[np.float64], places: Ids, blocks: int, radius: Fraction
 ) -> NDArray[np.bool_]:
-    """The balls [K] on which some layer's stream, and so every later one, is constant."""
+    """Return the balls [K] on which some layer's stream, and so every later one, is constant."""
     forms = _start(centres, places, blocks, radius)
     left, constant = np.arange(len(centres)), np.zeros(len(centres), dtype=np.bool_)
     for step in _steps(layers):
@@ -191,11 +192,11 @@ def _start(centres: NDArray[np.float64], places: Ids, blocks: int, radius: Fract
 
 
 Step = Callable[[Forms], Forms]
-"""Forms in front of a layer → forms behind it."""
+"""Function from the forms in front of a layer to those behind it."""
 
 
 def _steps(layers: tuple[Layer, ...]) -> Iterator[Step]:
-    """What the layers do, in pieces behind each of which nothing but the forms is left of the input."""
+    """Yield the layers as steps, each of which reads nothing but the forms that the step before it returns."""
     for layer in layers:
         match layer:
             case FeedForward(layers=chain, residual=False):
@@ -211,7 +212,7 @@ def _steps(layers: tuple[Layer, ...]) -> Iterator[Step]:
 
 
 def _affine(forms: Forms, layer: Affine) -> Forms:
-    """(W x + b)/2^shift, and the ReLU."""
+    """Apply (W x + b)/2^shift, and the ReLU if the layer has one."""
     K, width = len(forms.low), len(layer.W)
     low, which = np.zeros((K, width), dtype=object), np.zeros((K, width), dtype=np.int64)
     high = low if forms.high is forms.low else low.copy()
@@ -233,14 +234,14 @@ def _affine(forms: Forms, layer: Affine) -> Forms:
 
 
 class _Slopes:
-    """Different slopes, each with its number; 0 is the zero slope's."""
+    """Distinct slopes, numbered; number 0 is the zero slope."""
 
     def __init__(self, dim: int) -> None:
         self.different: list[Integers] = [np.zeros(dim, dtype=object)]
         self.numbers: dict[tuple[int, ...], int] = {(0,) * dim: 0}
 
     def number(self, slope: Integers) -> int:
-        """The number of ``slope``, new or not."""
+        """Return the number of a slope, which is added if it is new."""
         key = tuple(slope.tolist())
         if key not in self.numbers:
             self.numbers[key] = len(self.different)
@@ -249,10 +250,10 @@ class _Slopes:
 
 
 def _slopes_of(w: Integers, which: Ids, before: list[Integers], slopes: _Slopes) -> Ids:
-    """The slopes [K] of Σ_j w_j·(unit j), whose units have slopes ``which`` [K, J] of ``before``."""
+    """Return the slopes [K] of Σ_j w_j·(unit j), where unit j has the slope ``before[which[:, j]]``."""
     if not len(which) or not len(w):
         return np.zeros(len(which), dtype=np.int64)
-    # Most slopes are the same on all balls; only the others have to be sorted into cases.
+    # Most units have the same slope on all balls; only the others have to be sorted into cases.
     varied = (which != which[0]).any(axis=0)
     first, cases = np.unique(which[:, varied], axis=0, return_index=True, return_inverse=True)[1:]
     numbers = []
@@ -266,11 +267,11 @@ def _slopes_of(w: Integers, which: Ids, before: list[Integers], slopes: _Slopes)
 
 
 def _relu(forms: Forms) -> Forms:
-    """On, off, or an interval that begins at 0."""
+    """Apply a ReLU: a unit keeps its form, becomes 0, or becomes an interval that begins at 0."""
     reach = forms.reaches()[forms.which]
     on, off = (forms.low >= reach).astype(np.bool_), (forms.high <= -reach).astype(np.bool_)
     low = np.where(on, forms.low, 0)
-    # Where nothing is in doubt, no interval begins here.
+    # If no sign is in doubt, points stay points.
     if forms.high is forms.low and bool((on | off).all()):
         return replace(forms, low=low, high=low, which=np.where(on, forms.which, 0))
     high = np.where(on, forms.high, np.where(off, 0, forms.high + reach))
@@ -278,7 +279,7 @@ def _relu(forms: Forms) -> Forms:
 
 
 def _beside(first: Forms, second: Forms) -> Forms:
-    """The units of both, over one power of two."""
+    """Return the units of both, over one power of two."""
     exponent = max(first.exponent, second.exponent)
     lows, highs, slopes, whiches = [], [], [first.slopes[0]], []
     for forms in (first, second):
@@ -295,24 +296,25 @@ def _beside(first: Forms, second: Forms) -> Forms:
 
 
 def _added(forms: Forms, chain: tuple[Affine, ...]) -> Forms:
-    """What the chain gives, added to what it read."""
+    """Return the output of a chain plus its input."""
     identity = np.eye(forms.low.shape[1], dtype=np.int64).astype(object)
     return _linear(_beside(forms, reduce(_affine, chain, forms)), np.concatenate([identity, identity], axis=1))
 
 
 def _block(forms: Forms, block: Block) -> Forms:
-    """Z + W_out relu(W_in Z + b_in)."""
+    """Return Z + W_out relu(W_in Z + b_in)."""
     hidden = _affine(forms, Affine(block.W_in, block.b_in))
     identity = np.eye(forms.low.shape[1], dtype=np.int64).astype(object)
     return _linear(_beside(forms, hidden), np.concatenate([identity, block.W_out], axis=1))
 
 
 def _linear(forms: Forms, W: Integers) -> Forms:
+    """Return W Z."""
     return _affine(forms, Affine(W, np.zeros(len(W), dtype=object), relu=False))
 
 
 def _moved(forms: Forms, W_pos: Integers) -> Forms:
-    """Every token's positional code added."""
+    """Add every token's positional code."""
     added = W_pos[forms.places] << forms.exponent
     low = forms.low + added
     return replace(forms, low=low, high=low if forms.high is forms.low else forms.high + added)

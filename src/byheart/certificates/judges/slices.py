@@ -1,7 +1,7 @@
-"""Exact networks: slices of examples, checked wherever there is room, and added up.
+"""Comparisons of an exact network's outputs with labels, slice by slice, on any executor.
 
-Outputs are exact, so it does not matter which examples are evaluated together: the verdict is the same whatever the
-executor and however many workers there are.
+Outputs are exact, so it does not matter which examples are evaluated together: the verdict is the same for every
+executor and every number of workers.
 """
 
 from dataclasses import dataclass
@@ -17,29 +17,29 @@ from byheart.networks.exact import ExactNetwork, Integers
 from byheart.networks.exact.exact_network import Inputs
 from byheart.progress import Report
 
-A_WORKER = 4
-"""Slices for each worker: whoever is done early takes another."""
+SLICES_PER_WORKER = 4
+"""Number of slices per worker, so that a worker that is done early takes another."""
 FEWEST = 64
-"""Examples of a slice."""
+"""Smallest number of examples in a slice."""
 
 
 @dataclass(frozen=True)
 class Comparisons:
-    """What came out for the answers of some examples."""
+    """The outcomes of some examples' answers."""
 
     codes: Codes
     outputs: Integers
-    """Of the answers that are wrong, in order."""
+    """Outputs in place of the labels of wrong answers, in order."""
     worst: int | Fraction
     """The largest |output − label|."""
 
     def output(self, answer: int) -> int | Fraction:
-        """What was got in place of the label, for an answer that is wrong."""
+        """Return the network's output for a wrong answer."""
         got: int | Fraction = self.outputs[np.count_nonzero(self.codes[:answer])]
         return got
 
 
-def found(
+def compare_all(
     network: ExactNetwork,
     inputs: Inputs,
     labels: NDArray[np.int64],
@@ -48,12 +48,12 @@ def found(
     workplace: Workplace,
     report: Report | None,
 ) -> Comparisons:
-    """What comes out for all examples: in one piece here, in slices elsewhere."""
+    """Compare all outputs with their labels: in one piece here, or in slices on an executor."""
     if workplace.name == "local":
         return compared(network, evaluator, threads, inputs, labels, report=report)
     parts: dict[int, Comparisons] = {}
     with workplace.open(network, evaluator, threads) as executor:
-        size = max(FEWEST, -(-len(inputs) // (A_WORKER * executor.workers)))
+        size = max(FEWEST, -(-len(inputs) // (SLICES_PER_WORKER * executor.workers)))
         tasks = (
             Job(begin, compared, (inputs[begin : begin + size], labels[begin : begin + size]))
             for begin in range(0, len(inputs), size)
@@ -62,7 +62,7 @@ def found(
             parts[begin] = part
             if report is not None:
                 report(min(size * len(parts), len(inputs)), len(inputs))
-    return _added([parts[begin] for begin in sorted(parts)])
+    return _joined([parts[begin] for begin in sorted(parts)])
 
 
 def compared(
@@ -74,7 +74,7 @@ def compared(
     *,
     report: Report | None,
 ) -> Comparisons:
-    """Every output for these examples, held against its label."""
+    """Compare the outputs of some examples with their labels."""
     outputs, wanted = _outputs(network, evaluator, threads, inputs, report).ravel(), labels.ravel()
     codes = np.where(outputs == wanted, RIGHT, WRONG).astype(np.uint8)
     wrong = codes == WRONG
@@ -94,7 +94,8 @@ def _outputs(
     return evaluate_flint(network, inputs, report=report)
 
 
-def _added(parts: list[Comparisons]) -> Comparisons:
+def _joined(parts: list[Comparisons]) -> Comparisons:
+    """Join the comparisons of consecutive slices."""
     return Comparisons(
         np.concatenate([part.codes for part in parts]),
         np.concatenate([part.outputs for part in parts]),

@@ -1,26 +1,24 @@
-"""Layered networks, trained or of one softmax layer: every output of the saved weights, enclosed in ball arithmetic.
+"""The judge of layered networks, trained or of one softmax layer: it encloses every output in ball arithmetic.
 
-The claim is about real-number arithmetic on the weights as they are: rounding in a training run or on a GPU plays no
-part in it. So a certificate may count one answer fewer or more than was measured, if two logits are nearer than floats
-can tell. What is claimed of an output depends on the task, and is decided only when the balls leave no doubt:
+The claim is about real-number arithmetic on the weights as they are; rounding in training or on a GPU plays no part. So
+a certificate may count one answer fewer or more than was measured, if two logits are closer than floats can tell. The
+claim about an output depends on the task, and is decided only if the balls leave no doubt:
 
 - a *label* is right if its logit is a number and larger than every other, ball above ball;
-- a *target* is met if the whole ball lies within ``tolerance`` of it; of a vector, each coordinate is asked for;
-- *distributions* are reached if the divergence Σ_t π_t KL(p_t ‖ softmax(logits_t)) is at most ``tolerance`` nats: by so
-  much does the network's loss exceed the entropy of the data, below which no loss can be.
+- a *target* is met if the whole ball lies within ``tolerance`` of it; for a vector, each coordinate is an answer;
+- *distributions* are reached if the divergence Σ_t π_t KL(p_t ‖ softmax(logits_t)) is at most ``tolerance`` nats. The
+  divergence is the network's loss minus the entropy of the data, which is the least possible loss.
 
-Examples in doubt are evaluated again with twice the bits, up to ``most_bits``; what is in doubt then is *undecided*,
-and the network is not certified. Nothing is rounded on the way and nothing sampled.
+Examples in doubt are evaluated again with twice the bits, up to ``most_bits``. Answers that are in doubt then are
+*undecided*, and the network is not certified. Every rounding widens a ball, and nothing is sampled.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.certificates.claim import Claim, JudgeOptions
 from byheart.certificates.verdict import Answer, Counterexample, Outcome, Verdict, decide, doubling, summed_up, upward
@@ -28,22 +26,22 @@ from byheart.errors import BadInput
 from byheart.networks.balls import Ball, lower, precision, upper
 from byheart.networks.trained import Inputs, TrainedNetwork
 from byheart.networks.trained.enclose import enclose
-from byheart.progress import Report
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, QueryTask, Task
 from byheart.tasks.questions import QuestionsLike, as_task
 
 LIBRARIES = ("numpy", "python-flint")
 TOLERANCE = 1e-6
+"""Default of the largest permitted error of targets and divergences."""
 FEWEST_BITS, MOST_BITS = 64, 4096
 DEFAULTS = JudgeOptions()
 NUDGE = 1e-3
-"""By how much the control changes one weight at first."""
+"""Change of one weight in the control's first attempt."""
 Enclosing: TypeAlias = Callable[[Sequence[int], int], Iterable[tuple[int, list[Ball]]]]
-"""From examples and bits to the examples' outputs as balls, in any order, each with its place in the list."""
+"""Function from examples and bits to the examples' outputs as balls, in any order, each with its place in the list."""
 
 
 def inputs_of(task: Task) -> Inputs:
-    """A task's inputs as softmax networks, and trained ones, read them."""
+    """Return a task's inputs in the form that softmax and trained networks read."""
     if isinstance(task, QueryTask):
         assert task.vectors is not None
         return task.vectors, task.queries
@@ -52,13 +50,15 @@ def inputs_of(task: Task) -> Inputs:
     return task.tokens, None
 
 
-def asked(network: TrainedNetwork, given: QuestionsLike) -> Task:
-    """The task, if it is one that the network answers.
+def asked(network: TrainedNetwork, source: QuestionsLike) -> Task:
+    """Return the task; raise BadInput unless it is one that the network answers.
 
-    A network may have more outputs than there are labels; the others must be smaller too. A token that has no output is
-    never said, so that its probability in a distribution must be 0.
+    A network may have more outputs than there are labels; the other logits must then be smaller, too. A token without
+    an output has probability 0, and so it must have in a task's distributions.
     """
-    task = answered_once(given)
+    task = as_task(source)
+    if not isinstance(task, NextToken | NextTokenDistribution | QueryTask):
+        raise BadInput(f"the network answers once for a sequence; the task is {task.kind}")
     network.check_inputs(inputs_of(task))
     outputs, labels = network.outputs, task.label_count
     if isinstance(task, NextTokenDistribution) and outputs < labels and not task.probabilities[:, outputs:].any():
@@ -69,14 +69,6 @@ def asked(network: TrainedNetwork, given: QuestionsLike) -> Task:
     return task
 
 
-def answered_once(given: QuestionsLike) -> Task:
-    """The task, if it asks for one answer to a sequence."""
-    task = as_task(given)
-    if not isinstance(task, NextToken | NextTokenDistribution | QueryTask):
-        raise BadInput(f"the network answers once for a sequence; the task is {task.kind}")
-    return task
-
-
 def judge(
     network: TrainedNetwork,
     task: Task,
@@ -84,7 +76,7 @@ def judge(
     *,
     most_bits: int = MOST_BITS,
 ) -> Verdict:
-    """Enclose every output with as many bits as it takes, up to ``most_bits``, and judge it.
+    """Enclose every output with as many bits as its judgement takes, up to ``most_bits``.
 
     >>> from byheart.networks.softmax import SoftmaxNetwork
     >>> one = np.ones((1, 1, 1))
@@ -95,36 +87,32 @@ def judge(
     >>> print(judge(network, task.with_answers([0.5, 0.731])).counterexample)
     example 1: expected 0.731, got 0.7310585786
     """
-    enclosing = partial(_enclosed, network, task, options.report)
-    fewest_bits = 2 * FEWEST_BITS if network.attentions > 1 else FEWEST_BITS  # balls grow from layer to layer
-    return judged(task, enclosing, tolerance=options.tolerance, fewest_bits=fewest_bits, most_bits=most_bits)
-
-
-def judged(
-    task: Task,
-    enclosing: Enclosing,
-    *,
-    tolerance: float | None,
-    fewest_bits: int,
-    most_bits: int,
-) -> Verdict:
-    """The verdict on outputs that are enclosed, whatever network they are of."""
-    if tolerance is not None and isinstance(task, NextToken | QueryLabels):
+    if options.tolerance is not None and isinstance(task, NextToken | QueryLabels):
         raise BadInput("tolerance is for targets and distributions; the task asks for labels, which are right or wrong")
-    tolerance = TOLERANCE if tolerance is None else tolerance
+    tolerance = TOLERANCE if options.tolerance is None else options.tolerance
     if not 0 < tolerance < np.inf:
         raise BadInput(f"tolerance is {tolerance}; expected more than 0, and finite")
+    fewest_bits = 2 * FEWEST_BITS if network.attentions > 1 else FEWEST_BITS  # balls grow from layer to layer
+
+    def enclosing(examples: Sequence[int], bits: int) -> Iterable[tuple[int, list[Ball]]]:
+        return enclose(network, chosen_inputs(task, examples), bits=bits, report=options.report)
+
     if isinstance(task, NextTokenDistribution):
         return _judge_divergence(task, enclosing, tolerance, fewest_bits, most_bits)
+    return _judge_answers(task, enclosing, tolerance, fewest_bits, most_bits)
+
+
+def _judge_answers(task: Task, enclosing: Enclosing, tolerance: float, fewest_bits: int, most_bits: int) -> Verdict:
+    """Judge every label or target on its own."""
     start = time.perf_counter()
 
     def ask(examples: Sequence[int], bits: int) -> list[list[Answer]]:
-        found: list[list[Answer]] = [[] for _ in examples]
-        for place, row in enclosing(examples, bits):
+        rows: list[list[Answer]] = [[] for _ in examples]
+        for place, outputs in enclosing(examples, bits):
             with precision(bits):
-                found[place] = _judge_one(row, task, examples[place], tolerance)
-        assert all(found), "every example has an answer"
-        return found
+                rows[place] = _judge_one(outputs, task, examples[place], tolerance)
+        assert all(rows), "every example has an answer"
+        return rows
 
     answers, bits = decide(task.size.examples, ask, fewest=fewest_bits, most=most_bits)
     note, real = "", isinstance(task, QueryTargets)
@@ -142,24 +130,17 @@ def judged(
 
 
 def perturbed(network: TrainedNetwork, rng: np.random.Generator, attempt: int) -> tuple[TrainedNetwork, str]:
-    """The network with one weight changed, and where; labels have room, so that every attempt changes it by more."""
-    name, changed, place = nudged(network.by_name(), rng, attempt)
-    return network.with_tensor(name, changed), place
-
-
-def nudged(
-    weights: Mapping[str, NDArray[Any]], rng: np.random.Generator, attempt: int
-) -> tuple[str, NDArray[Any], str]:
-    """One of several tensors, a copy of it with one entry changed, and where that is; every attempt changes more."""
+    """Return the network with one weight changed, and its place. Each attempt doubles the change."""
+    weights, nudge = network.by_name(), NUDGE * 2**attempt
     name = list(weights)[rng.integers(len(weights))]
-    changed, nudge = weights[name].copy(), NUDGE * 2**attempt
+    changed = weights[name].copy()
     entry = int(rng.integers(changed.size))
     changed.flat[entry] += nudge
-    return name, changed, f"{name}[{entry}] + {nudge:g}"
+    return network.with_tensor(name, changed), f"{name}[{entry}] + {nudge:g}"
 
 
 def chosen_inputs(task: Task, examples: Sequence[int]) -> Inputs:
-    """The inputs of some examples; a context that all share stays one array."""
+    """Return the inputs of some examples; a context that all share stays one array."""
     sequences, queries = inputs_of(task)
     if len(examples) == task.size.examples:
         return sequences, queries
@@ -170,12 +151,6 @@ def chosen_inputs(task: Task, examples: Sequence[int]) -> Inputs:
 
 def _method(bits: int) -> str:
     return f"ball arithmetic, exhaustive, {bits} bits"
-
-
-def _enclosed(
-    network: TrainedNetwork, task: Task, report: Report | None, examples: Sequence[int], bits: int
-) -> Iterable[tuple[int, list[Ball]]]:
-    return enclose(network, chosen_inputs(task, examples), bits=bits, report=report)
 
 
 def _judge_one(row: list[Ball], task: Task, example: int, tolerance: float) -> list[Answer]:
@@ -193,7 +168,7 @@ def _claim(task: Task, tolerance: float) -> Claim:
 
 
 def _expected(task: Task, example: int, coordinate: int) -> int | float | str:
-    """What is right at an example; of a vector, at one coordinate."""
+    """Return the right answer to an example; for a vector, that of one coordinate."""
     answer = task.answers[example]
     return answer.item() if answer.ndim == 0 else f"{answer[coordinate].item()} in coordinate {coordinate}"
 
@@ -210,7 +185,7 @@ def _judge_label(row: list[Ball], label: int) -> Answer:
 
 
 def _judge_close(row: list[Ball], label: int, margin: float) -> Answer:
-    """A label that no other is ahead of in float64, and that is not the largest for certain."""
+    """Judge a label that is the largest in float64, but not for certain."""
     level = [index for index, other in enumerate(row) if index != label and row[label] - other <= 0]
     if not level:
         return Answer("undecided", margin, f"{label}, in doubt")
@@ -228,7 +203,7 @@ def _judge_target(output: Ball, target: float, tolerance: float) -> Answer:
 def _judge_divergence(
     task: NextTokenDistribution, enclosing: Enclosing, tolerance: float, fewest_bits: int, most_bits: int
 ) -> Verdict:
-    """All examples together: the divergence is one number."""
+    """Judge all examples together: the divergence is one number."""
     from flint import arb
 
     start, likelihoods = time.perf_counter(), task.likelihoods.tolist()
@@ -258,9 +233,9 @@ def _judge_divergence(
 
 
 def _divergence(logits: list[Ball], probabilities: list[float]) -> Ball:
-    """KL(p ‖ softmax(logits)) = Σ_j p_j (log p_j − logit_j + log Σ exp logits), 0 log 0 = 0.
+    """Return KL(p ‖ softmax(logits)) = Σ_j p_j (log p_j − logit_j + log Σ exp logits), where 0 log 0 = 0.
 
-    There may be fewer logits than probabilities: what has no logit is never said, and its probability must be 0.
+    There may be fewer logits than probabilities; the probabilities without a logit are 0.
     """
     from flint import arb
 

@@ -1,4 +1,4 @@
-"""Stock models: every question, asked of the weights as transformers runs them."""
+"""The judge of stock models: Hugging Face's transformers library runs the weights on every question."""
 
 import time
 from dataclasses import replace
@@ -19,17 +19,17 @@ from byheart.tasks.questions import QuestionsLike
 LIBRARIES = ("numpy", "torch", "transformers")
 
 
-def asked(network: StockNetwork, given: QuestionsLike) -> Contexts:
-    """The contexts of texts or of a next-token task, as far as the network was made to look back.
+def asked(network: StockNetwork, source: QuestionsLike) -> Contexts:
+    """Return the contexts of texts or of a next-token task, as long as the window that the network was made for.
 
-    They only say which questions are the same one: their attention sees all that came before, so that each is asked
-    wherever it occurs (:func:`judge`).
+    They only say which questions are equal. A stock model sees all that came before, so :func:`judge` asks each
+    question at every place where it occurs.
     """
-    return judging.asked(network, given, network.config["vocab_size"], network.window)
+    return judging.asked(network, source, network.config["vocab_size"], network.window)
 
 
 def judge(network: StockNetwork, contexts: Contexts, options: JudgeOptions) -> Verdict:
-    """Ask every question, wherever it occurs, in float32, of Hugging Face's own code, on the chosen device."""
+    """Ask every question, wherever it occurs, in float32 on the chosen device."""
     began, places = time.perf_counter(), judging.places(contexts, None)
     where = find_device(options.device or "cpu", PROOF_DEVICES)
     once = answers(network, contexts.tokens, contexts.starts, places, options.report, device=where)
@@ -41,6 +41,6 @@ def judge(network: StockNetwork, contexts: Contexts, options: JudgeOptions) -> V
 
 
 def perturbed(network: StockNetwork, rng: np.random.Generator, attempt: int) -> tuple[StockNetwork, str]:
-    """The network with one bit of one weight flipped, with every attempt of twice as many; and where."""
+    """Return the network with one bit flipped in each of 2^``attempt`` weights, and their place."""
     tensors, place = judging.flipped(network, rng, 2**attempt)
     return replace(network, weights=tensors, digest=None), place

@@ -1,7 +1,7 @@
-"""Float Transformers: stretches of the texts, asked wherever there is room.
+"""Answers of float Transformers, stretch by stretch of the texts, on any executor or a GPU.
 
-Answers that are proved to be exact are the same as if all were read from the start, by one process; and what is not
-proved is not taken for right either way.
+An answer that is proved to be exact is the same as if one process read the texts from the start. An answer that is not
+proved does not count as right.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,13 +19,13 @@ from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.progress import Report
 
 ON_GPU = 1 << 22
-"""Tokens of a stretch on a GPU, which has to be kept busy."""
+"""Smallest number of tokens in a stretch on a GPU, which has to be kept busy."""
 Doubtful = NDArray[np.bool_]
 Part = tuple[int, Answers, Doubtful]
-"""From which index on places were asked, the answers there, and which of them are not proved."""
+"""Index of the first place, the answers from there on, and which of them are not proved."""
 
 
-def asked(
+def answer_in_parts(
     network: TransformerNetwork,
     tokens: NDArray[np.integer],
     starts: Ids,
@@ -33,12 +33,12 @@ def asked(
     workplace: Workplace,
     report: Report | None,
 ) -> Iterator[Part]:
-    """The answers at ``places``, a stretch at a time, in the order in which they come."""
-    compiled = len(places) >= FEW  # of all, so that it does not matter who asks them
+    """Yield the answers at ``places``, one stretch at a time, in the order in which stretches are finished."""
+    compiled = len(places) >= FEW  # depends on all places, so that every executor gives the same answers
     size, sees, here = max(TOKENS, SEEN * network.spec.sees), network.spec.sees, workplace.name == "local"
     if here:
-        size *= torch.get_num_threads()  # each of which proves a part of it
-    shared = network if here else replace(network)  # as it is on the disk, without what was made of it to run it
+        size *= torch.get_num_threads()  # each thread proves a part of the stretch
+    shared = network if here else replace(network)  # a copy without the module that runs it
     cut = _numbered(stretches(tokens, starts, places, sees, size))
     done = 0
 
@@ -55,7 +55,7 @@ def asked(
                 report(done, len(places))
 
 
-def asked_on(
+def answer_on_gpu(
     device: torch.device,
     network: TransformerNetwork,
     tokens: NDArray[np.integer],
@@ -63,8 +63,8 @@ def asked_on(
     places: Ids,
     report: Report | None,
 ) -> Iterator[Part]:
-    """The same, asked and proved on a GPU: the proof needs no more of it than IEEE 754's float64."""
-    module = replace(network).module.to(device)  # a copy of its own
+    """Yield the answers at ``places`` from a GPU, which proves them, too: the proof only needs IEEE 754's float64."""
+    module = replace(network).module.to(device)  # a copy: ``network`` stays on the CPU
     size, sees = max(ON_GPU, SEEN * network.spec.sees), network.spec.sees
     for first, one in _numbered(stretches(tokens, starts, places, sees, size)):
         here = one.tokens, one.starts, one.places
@@ -75,7 +75,7 @@ def asked_on(
 
 
 def _numbered(parts: Iterator[Stretch]) -> Iterator[tuple[int, Stretch]]:
-    """Stretches, each with the index of its first place."""
+    """Yield stretches, each with the index of its first place."""
     first = 0
     for one in parts:
         yield first, one
@@ -85,20 +85,20 @@ def _numbered(parts: Iterator[Stretch]) -> Iterator[tuple[int, Stretch]]:
 def answered(
     network: TransformerNetwork, one: Stretch, compiled: bool, *, report: Report | None
 ) -> tuple[Answers, Doubtful]:
-    """Ask every place of a stretch, and once more with a proof; which answers the proof does not give."""
-    asked = one.tokens, one.starts, one.places
-    once = answers(network.module, *asked, report=_half(report, 0))
-    proved = forced_answers(network, *asked, compiled=compiled, report=_half(report, 1))
+    """Return the answers at every place of a stretch, and which of them a second run does not prove."""
+    asking = one.tokens, one.starts, one.places
+    once = answers(network.module, *asking, report=_half(report, 0))
+    proved = forced_answers(network, *asking, compiled=compiled, report=_half(report, 1))
     return once, _doubtful(once, proved)
 
 
 def _doubtful(once: Answers, proved: Answers) -> Doubtful:
-    """Which answers are not those of the proof, or nothing is proved of."""
+    """Return which answers differ from the proof's, or have none."""
     return np.asarray((proved.labels != once.labels) | (proved.margins != once.margins))
 
 
 def _half(report: Report | None, number: int) -> Callable[..., object] | None:
-    """The first or the second half of the work, for whoever waits for both."""
+    """Return a report on the first or the second half of the work (``number`` 0 or 1) for one on all of it."""
     if report is None:
         return None
     return lambda done, total: report((done + number * total) // 2, total)

@@ -1,7 +1,7 @@
-"""What came out of many questions, added up as the answers come: one byte for every question, whatever their number.
+"""A tally of the outcomes of many questions, which takes one byte per question.
 
-A question may be asked in several places, and these in any order. Right is a label whose logit is the largest,
-strictly, wherever its question is asked. What is doubtful somewhere, and wrong nowhere, is undecided.
+A question may be asked at several places, in any order. An answer is right if the label's logit is the largest,
+strictly, wherever the question is asked. It is undecided if it is doubtful somewhere, and wrong nowhere.
 """
 
 from functools import cached_property
@@ -19,23 +19,23 @@ _NOT_ASKED = 255
 
 
 class Tally:
-    """The outcomes of questions; of answers that are not right, also what was got, and where."""
+    """The outcomes of questions, with the network's answers and their places for those that are not right."""
 
     def __init__(self, contexts: Contexts, places: NDArray[np.integer]) -> None:
         self._contexts, self._places = contexts, places
         self._codes = allocate(len(contexts), np.uint8)
         self._codes[:] = _NOT_ASKED
         self._at, self._got = GrowingArray(dtype=np.int64), GrowingArray(dtype=np.int64)
-        """Where an answer is wrong or in doubt, as an index into ``places``, and what it is: −1 − label if right."""
+        """Answers that are wrong or in doubt: index into ``places``, and label of the network; −1 − label if right."""
         self.doubtful = 0
-        """In how many places answers are not proved."""
+        """Number of places at which the answer is not proved."""
         self._margin = np.inf
 
     def add(self, first: int, answers: Answers, doubtful: NDArray[np.bool_] | None = None) -> None:
-        """The answers at the places from index ``first`` on, and which of them are not proved."""
+        """Add the answers at the places from index ``first`` on; ``doubtful`` says which of them are not proved."""
         place = self._places[first : first + len(answers.labels)]
         question = self._contexts.questions_at(place)
-        right = (answers.labels == self._contexts.labels[question]) & (answers.margins > 0)  # of nan, nothing is true
+        right = (answers.labels == self._contexts.labels[question]) & (answers.margins > 0)  # False for nan
         codes = self._codes
         codes[question[codes[question] == _NOT_ASKED]] = RIGHT
         bad = ~right
@@ -52,20 +52,20 @@ class Tally:
 
     @property
     def margin(self) -> float | None:
-        """The smallest, if it is finite and all answers are right."""
+        """The smallest margin; None unless it is finite and all answers are right."""
         return None if len(self._at) or not np.isfinite(self._margin) else float(self._margin)
 
     @property
     def outcomes(self) -> Outcomes:
-        """What came out for every question, once all have been asked."""
+        """Outcome of every question, after all have been asked."""
         assert self._codes.max() < _NOT_ASKED, "every question is asked somewhere"
-        return Outcomes(self._codes, self._told)
+        return Outcomes(self._codes, self._describe)
 
     @cached_property
     def _where(self) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
-        """The questions that are not right, increasing; and for each what to tell of it, as an index into ``_at``.
+        """Numbers of the questions that are not right, increasing, and an index into ``_at`` for each of them.
 
-        That is a place where it is wrong, or if there is none, one in doubt; the first of them.
+        The index is that of the first place where the answer is wrong; if there is none, of the first in doubt.
         """
         at, got = self._at.array, self._got.array
         question = self._contexts.questions_at(take(self._places, at))
@@ -73,12 +73,13 @@ class Tally:
         questions, first = np.unique(question[order], return_index=True)
         return questions, order[first]
 
-    def _told(self, number: int) -> Counterexample:
+    def _describe(self, number: int) -> Counterexample:
+        """Describe the answer to a question that is not right."""
         questions, chosen = self._where
         index = chosen[np.searchsorted(questions, number)]
         label, got = int(self._contexts.labels[number]), int(self._got.array[index])
-        told = f"{got}" if got >= 0 else f"{-1 - got}, not proved to be exact"
+        text = f"{got}" if got >= 0 else f"{-1 - got}, not proved to be exact"
         if got == label:
-            told = "a tie, or no number"
+            text = "a tie, or no number"
         place = int(self._places[self._at.array[index]])
-        return Counterexample(number, None, label, told, self._contexts.where(place))
+        return Counterexample(number, None, label, text, self._contexts.where(place))

@@ -1,4 +1,4 @@
-"""Trained networks are judged as softmax networks are, which are layered networks, too."""
+"""The judge of trained networks: that of softmax networks, since both are layered networks."""
 
 from byheart.certificates.judges.softmax import LIBRARIES, asked, judge, perturbed
 

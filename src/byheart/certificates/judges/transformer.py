@@ -1,9 +1,9 @@
-"""Float Transformers: every question, asked of the weights, and every step on the way proved to be exact.
+"""The judge of float Transformers: it asks every question, and proves that every step of the answer is exact.
 
-A label is right if its logit is the largest, strictly. The network is run as it is; then once more with the proof that
-no product and no sum, in whatever order, can be rounded in its format (:mod:`byheart.networks.transformer.forced`), so
-that every machine that follows IEEE 754 gives the same logits. Answers for which that is not proved are *undecided*: on
-another machine, or in another batch, they may be others.
+A label is right if its logit is the largest, strictly. The network is run as it is. It is then run again with a proof
+that no product and no sum, in any order, is rounded in its format (:mod:`byheart.networks.transformer.forced`). So
+every machine that follows IEEE 754 gives the same logits. Answers without that proof are *undecided*: they may differ
+on another machine, or in another batch.
 """
 
 import time
@@ -25,13 +25,13 @@ from byheart.tasks.questions import QuestionsLike
 LIBRARIES = ("numba", "numpy", "torch")
 
 
-def asked(network: TransformerNetwork, given: QuestionsLike) -> Contexts:
-    """The contexts of texts or of a next-token task, as far as the network looks back."""
-    return judging.asked(network, given, network.spec.vocab, max(network.window, network.spec.sees))
+def asked(network: TransformerNetwork, source: QuestionsLike) -> Contexts:
+    """Return the contexts of texts or of a next-token task, as long as the network looks back."""
+    return judging.asked(network, source, network.spec.vocab, max(network.window, network.spec.sees))
 
 
 def judge(network: TransformerNetwork, contexts: Contexts, options: JudgeOptions) -> Verdict:
-    """Ask every question, and once more with a proof; where the executor says, or here on the chosen device."""
+    """Ask every question, and again with a proof: on the executor, or here on the chosen device."""
     executor, device, report = options.executor, options.device or "cpu", options.report
     if executor is not None and device != "cpu":
         raise BadInput(f"device is {device!r}, and an executor is given; expected one of them: a device works here")
@@ -39,9 +39,9 @@ def judge(network: TransformerNetwork, contexts: Contexts, options: JudgeOptions
     places = judging.places(contexts, network.spec.sees)
     asking, tally = (contexts.tokens, contexts.starts, places), Tally(contexts, places)
     if where.type == "cpu":
-        parts = stretches.asked(network, *asking, executor or Workplace(), report)
+        parts = stretches.answer_in_parts(network, *asking, executor or Workplace(), report)
     else:
-        parts = stretches.asked_on(where, network, *asking, report)
+        parts = stretches.answer_on_gpu(where, network, *asking, report)
     for part in parts:
         tally.add(*part)
     exact = f"{tally.doubtful:,} not proved to be exact" if tally.doubtful else "every step proved to be exact"
@@ -51,6 +51,6 @@ def judge(network: TransformerNetwork, contexts: Contexts, options: JudgeOptions
 
 
 def perturbed(network: TransformerNetwork, rng: np.random.Generator, attempt: int) -> tuple[TransformerNetwork, str]:
-    """The network with one bit of one weight flipped, with every attempt of twice as many; and where."""
+    """Return the network with one bit flipped in each of 2^``attempt`` weights, and their place."""
     tensors, place = judging.flipped(network, rng, 2**attempt)
     return from_arrays(network.spec, tensors), place

@@ -1,8 +1,8 @@
-"""Questions whose vectors have moved: a search for counterexamples to a radius, beside the proof of it.
+"""Questions whose vectors have moved: a search for counterexamples to a radius. Right answers to them prove nothing.
 
-Every vector goes nearly as far as the radius lets it, on its own: in a random direction, along the weights of the
-network's first layer, where its units change fastest, towards another token, or along an axis. What comes out are
-floats that lie inside the balls, which :func:`inside` says exactly. That answers are right on all of them is no proof.
+Every vector moves nearly as far as the radius permits, on its own: in a random direction, along the weights of the
+network's first layer, where its units change fastest, towards another token, or along an axis. The results are floats
+inside the balls, which :func:`inside` checks exactly.
 """
 
 from fractions import Fraction
@@ -23,7 +23,7 @@ WAYS = ("random", "weights", "tokens", "axes")
 def moved(
     network: ExactNetwork, task: NextToken | SeqToSeq, radius: float, count: int, rng: np.random.Generator
 ) -> NextToken | SeqToSeq:
-    """``count`` sequences of ``task``, drawn at random, each with all of its vectors moved in one of the ways."""
+    """Draw ``count`` sequences of ``task``, and move all vectors of each in one of the ways."""
     if task.vectors is None:
         raise BadInput("vectors can move; the task has token ids")
     rows = rng.integers(len(task.vectors), size=count)
@@ -31,33 +31,33 @@ def moved(
     ways = {way: _directions(way, network, task.vectors, before, rng) for way in WAYS}
     chosen = rng.integers(len(WAYS), size=(count, 1, 1))
     direction = np.select([chosen == way for way in range(len(WAYS))], list(ways.values()))
-    # Sums are rounded by at most 2^−53 of themselves a coordinate: so much is given up, and a little for the norm.
+    # Sums are rounded by at most 2^−53 of themselves per coordinate. The step is shorter by that, and a little more.
     largest = np.abs(before).max(axis=2, keepdims=True) + radius
     length = np.maximum(0.0, radius * (1 - 2.0**-44) - 2.0**-52 * np.sqrt(before.shape[2]) * largest)
     return type(task)(vectors=before + length * direction, labels=task.labels[rows], label_count=task.size.labels)
 
 
 def _directions(way: str, network: ExactNetwork, vectors: Floats, before: Floats, rng: np.random.Generator) -> Floats:
-    """Unit vectors (or zeros) like ``before`` [count, n, d]."""
+    """Return unit vectors (or zeros) of the shape of ``before`` [count, n, d]."""
     count, n, d = before.shape
     match way:
         case "random":
-            found = rng.standard_normal(before.shape)
+            steps = rng.standard_normal(before.shape)
         case "weights":
             rows = _first_weights(network, n, d)
-            found = rows[rng.integers(len(rows), size=count)] * rng.choice([-1.0, 1.0], size=(count, n, 1))
+            steps = rows[rng.integers(len(rows), size=count)] * rng.choice([-1.0, 1.0], size=(count, n, 1))
         case "tokens":
             flat = vectors.reshape(-1, d)
-            found = flat[rng.integers(len(flat), size=(count, n))] - before
+            steps = flat[rng.integers(len(flat), size=(count, n))] - before
         case _:
-            found = np.eye(d)[rng.integers(d, size=(count, n))] * rng.choice([-1.0, 1.0], size=(count, n, 1))
-    # Scaled twice: squares of very small or large entries are no floats.
-    found = found / np.maximum(np.abs(found).max(axis=2, keepdims=True), np.finfo(np.float64).tiny)
-    return np.asarray(found / np.maximum(np.linalg.norm(found, axis=2, keepdims=True), np.finfo(np.float64).tiny))
+            steps = np.eye(d)[rng.integers(d, size=(count, n))] * rng.choice([-1.0, 1.0], size=(count, n, 1))
+    # Scale twice: squares of very small or large entries are not floats.
+    steps = steps / np.maximum(np.abs(steps).max(axis=2, keepdims=True), np.finfo(np.float64).tiny)
+    return np.asarray(steps / np.maximum(np.linalg.norm(steps, axis=2, keepdims=True), np.finfo(np.float64).tiny))
 
 
 def _first_weights(network: ExactNetwork, n: int, d: int) -> Floats:
-    """The rows of the first layer that has weights, as directions of all n tokens: [rows, n, d]."""
+    """Return the rows of the first layer with weights, as directions of all n tokens: [rows, n, d]."""
     W = next(layer.layers[0].W for layer in network.layers if isinstance(layer, FeedForward))
     top = max(abs(int(w)).bit_length() for w in W.ravel())
     scaled = np.array([[int(w) / (1 << top) for w in row] for row in W])
@@ -65,11 +65,7 @@ def _first_weights(network: ExactNetwork, n: int, d: int) -> Floats:
 
 
 def inside(before: Floats, after: Floats, radius: float) -> bool:
-    """Whether every vector of ``after`` [..., d] is within ``radius`` of that of ``before``, as rational numbers.
-
-    >>> inside(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]), 5.0), inside(np.zeros((1, 1)), np.ones((1, 1)), 0.9)
-    (True, False)
-    """
+    """Return True if every vector of ``after`` [..., d] is within ``radius`` of that of ``before``, exactly."""
     d = before.shape[-1]
     both = from_floats(np.concatenate([before.reshape(-1, d), after.reshape(-1, d)]))
     x, y = np.split(both.numerators(), 2)
