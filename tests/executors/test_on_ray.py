@@ -18,7 +18,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from byheart.certificates import Certificate, certify, write
-from byheart.certificates.judges import slices
+from byheart.certificates.judges import exact
 from byheart.compiler import compile
 from byheart.constructions import build
 from byheart.errors import BadInput
@@ -64,7 +64,7 @@ def written(certificate: Certificate, folder: Path) -> bytes:
 def test_a_certificate_is_the_same_though_a_node_is_killed_while_it_is_made(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "FEWEST", 20)
+    monkeypatch.setattr(exact, "FEWEST", 20)
     task = random_next_token(examples=400, length=4, vocab=20, labels=5, rng=np.random.default_rng(0))
     network = build("folding", task).network
     killed, kill = killer(cluster)

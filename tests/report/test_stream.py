@@ -11,8 +11,7 @@ import byheart
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, TokenSum, integers
 from byheart.networks.exact.reference import evaluate, trace
-from byheart.networks.transformer.trace import trace as floats
-from byheart.report.stream import draw_stream, picture
+from byheart.report.stream import draw_stream, picture, trace_floats
 
 TASK = byheart.tasks.NextToken([[0, 1, 2], [1, 1, 0], [2, 0, 0], [2, 2, 1], [0, 0, 1]], [1, 0, 2, 2, 1])
 TAGS = byheart.tasks.SeqToSeq([[0, 1, 2], [1, 1, 0], [2, 2, 1]], [[1, 0, 2], [2, 2, 0], [1, 1, 0]])
@@ -51,7 +50,7 @@ def test_the_last_stage_is_the_answer(name: str) -> None:
 def test_a_compiled_network() -> None:
     """By hand, after a: the words' sum modulo 2²⁴, of which the lowest 3 bits are the code of b."""
     built = byheart.compile("abracadabra")
-    stages = dict(floats(built.network, b"abr"))
+    stages = dict(trace_floats(built.network, b"abr"))
     words = [784_754, -1_085_761, 2_385_547]
     assert stages["input"] == [[97], [98], [114]]
     assert stages["select"][0] == words

@@ -117,7 +117,7 @@ def _varied(questions: Questions, options: JudgeOptions, truth: Verdict | None) 
 
 def _differs(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], options: JudgeOptions) -> bool:
     """Return True if some labels differ, or if some real answers differ by more than twice the tolerance."""
-    from byheart.certificates.judges.softmax import TOLERANCE
+    from byheart.certificates.judges.layered import TOLERANCE
 
     if not np.issubdtype(one.dtype, np.floating):
         return bool((one != other).any())

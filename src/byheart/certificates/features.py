@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.certificates.judges.softmax import MOST_BITS, inputs_of
+from byheart.certificates.judges.layered import MOST_BITS, inputs_of
 from byheart.certificates.verdict import doubling
 from byheart.errors import BadInput
 from byheart.networks.balls import Ball, Matrix, averages, matrix, precision, softmax, stacked

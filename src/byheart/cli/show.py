@@ -28,7 +28,7 @@ class ShowCommand:
 
     def run(self) -> "ShowResult":
         """Load the network, count its parameters, and draw the picture."""
-        from byheart.certificates.judges.softmax import inputs_of
+        from byheart.certificates.judges.layered import inputs_of
         from byheart.networks import load
         from byheart.report.parts import parts_of
         from byheart.report.saturation import saturation_of

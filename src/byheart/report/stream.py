@@ -2,13 +2,14 @@
 
 A row is a map of the network, a column a token. Numbers of an exact network come from the plain evaluation
 (:func:`byheart.networks.exact.reference.trace`). Those of a compiled network are its own floats: behind every sublayer,
-what it has written (:func:`byheart.networks.transformer.trace.trace`). Nothing is rounded; numbers too long for their
+what it has written (:func:`trace_floats`). Nothing is rounded; numbers too long for their
 box are cut visibly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 from xml.etree import ElementTree
 
 import numpy as np
@@ -19,6 +20,13 @@ from byheart.networks import Network
 from byheart.networks.exact import ExactNetwork
 from byheart.networks.exact.reference import trace
 
+if TYPE_CHECKING:  # torch is slow to import
+    import torch
+
+    from byheart.networks.transformer.transformer_network import TransformerNetwork
+
+NumberRows: TypeAlias = list[list[int | Fraction]]
+"""Numbers of every token: one list per token."""
 LONGEST = 32
 """Largest number of characters in a box."""
 MOST = 200
@@ -40,21 +48,51 @@ def draw_stream(network: Network, sequence: Sequence[int] | np.ndarray, path: Pa
     write_text(Path(path), picture(stages, every=every))
 
 
-def _stages(network: Network, sequence: np.ndarray) -> tuple[list[tuple[str, list[list[int | Fraction]]]], bool]:
+def _stages(network: Network, sequence: np.ndarray) -> tuple[list[tuple[str, NumberRows]], bool]:
     """Return the named stages to draw, and True if every token has an answer."""
-    from byheart.networks.transformer.trace import trace as floats
     from byheart.networks.transformer.transformer_network import TransformerNetwork
 
     if isinstance(network, ExactNetwork):
         return list(trace(network, sequence)), network.outputs == "every"
     if isinstance(network, TransformerNetwork):
-        return list(floats(network, sequence.tolist())), True
+        return list(trace_floats(network, sequence.tolist())), True
     raise BadInput(
         f"the network is {network.kind}; expected an exact or a compiled one, whose stream has numbers to be drawn"
     )
 
 
-def picture(stages: Sequence[tuple[str, list[list[int | Fraction]]]], *, every: bool) -> str:
+def trace_floats(network: "TransformerNetwork", tokens: Sequence[int]) -> Iterator[tuple[str, NumberRows]]:
+    """Yield names and numbers: the tokens, the features that each sublayer writes, and the answers.
+
+    An answer is the label with the largest logit; there is one after every token.
+    """
+    import torch
+
+    spec, ids = network.spec, [int(token) for token in tokens]
+    with torch.no_grad():
+        logits, (embedded, *streams) = network.module.watched(torch.tensor([ids]))
+    yield "input", [[token] for token in ids]
+    yield "embedding", _feature_rows(embedded[0], spec.embeds)
+    for sublayer, stream in zip(spec.sublayers, streams, strict=True):
+        yield sublayer.name, _feature_rows(stream[0], sorted(set(sublayer.writes)))
+    yield "answer", [[answer] for answer in logits[0].argmax(-1).tolist()]
+
+
+def _feature_rows(stream: "torch.Tensor", features: Sequence[int]) -> NumberRows:
+    """Return some features of a stream [T, D], token by token."""
+    return [[_exact(value) for value in row] for row in stream[:, list(features)].tolist()]
+
+
+def _exact(value: float) -> int | Fraction:
+    """Return the exact value of a float.
+
+    >>> _exact(3.0), _exact(0.75)
+    (3, Fraction(3, 4))
+    """
+    return int(value) if value.is_integer() else Fraction(value)
+
+
+def picture(stages: Sequence[tuple[str, NumberRows]], *, every: bool) -> str:
     """Return the SVG of named stages, each with the numbers of every token.
 
     In the last stage the last token is green, or all of them with ``every``.

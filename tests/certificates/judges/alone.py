@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from byheart.certificates.judges.stretches import answered
+from byheart.certificates.judges.transformer import answered
 from byheart.networks.transformer import forced
 from byheart.networks.transformer.answers import Answers
 

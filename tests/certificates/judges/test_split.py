@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byheart.certificates import Verdict, judge
-from byheart.certificates.judges import slices, stretches
+from byheart.certificates.judges import exact, transformer
 from byheart.compiler import compile
 from byheart.constructions import build
 from byheart.errors import BadInput
@@ -41,7 +41,7 @@ def told(verdict: Verdict) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lies", [0, 1, 40])
 def test_slices_of_an_exact_network_add_up(lies: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "FEWEST", 1)
+    monkeypatch.setattr(exact, "FEWEST", 1)
     rng = np.random.default_rng(0)
     task = random_seq_to_seq(examples=40, length=3, vocab=20, labels=5, rng=rng)
     network = build("folding", task).network
@@ -73,16 +73,16 @@ def recited(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_stretches_of_texts_give_what_whole_texts_give(recited: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     network, contexts = recited.network, recited.questions
     assert network.spec.sees > 40
-    cut = [*stretches.stretches(contexts.tokens, contexts.starts, contexts.places, network.spec.sees, 100)]
+    cut = [*transformer.stretches(contexts.tokens, contexts.starts, contexts.places, network.spec.sees, 100)]
     assert len(cut) > 8
-    monkeypatch.setattr(stretches, "TOKENS", 100)
-    monkeypatch.setattr(stretches, "SEEN", 1)
+    monkeypatch.setattr(transformer, "TOKENS", 100)
+    monkeypatch.setattr(transformer, "SEEN", 1)
     shuffled = contexts.with_answers(np.random.default_rng(0).permutation(contexts.labels))
     for asked in (contexts, shuffled):
         assert told(judge(network, asked, executor=PIECES)) == told(judge(network, asked))
     assert judge(network, contexts, executor=PIECES).certified
     # A stretch that begins later than the network sees is answered otherwise somewhere.
-    blind = [*stretches.stretches(contexts.tokens, contexts.starts, contexts.places, 2, 100)]
+    blind = [*transformer.stretches(contexts.tokens, contexts.starts, contexts.places, 2, 100)]
     labels = [answers(network.module, one.tokens, one.starts, one.places).labels for one in blind]
     assert (np.concatenate(labels) != contexts.labels).any()
 
@@ -113,8 +113,8 @@ def test_compiled_code_proves_the_same_in_a_process(recited: Any, monkeypatch: p
 
     asked = recited.network, recited.questions
     expected = told(judge(*asked))
-    monkeypatch.setattr(stretches, "answered", alone.answered_alone)
+    monkeypatch.setattr(transformer, "answered", alone.answered_alone)
     assert judge(*asked, executor=PIECES).undecided == len(recited.questions), "it is PyTorch's turn"
-    monkeypatch.setattr(stretches, "FEW", 0)
+    monkeypatch.setattr(transformer, "FEW", 0)
     for where in (PIECES, Workplace("processes", 1)):
         assert told(judge(*asked, executor=where)) == expected

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from byheart.certificates import certify, controls
-from byheart.certificates.judges import judge, trained
-from byheart.certificates.judges.softmax import chosen_inputs
+from byheart.certificates.judges import judge, layered
+from byheart.certificates.judges.layered import chosen_inputs
 from byheart.errors import BadInput
 from byheart.networks.trained import AffineMap, Norm, StepSequence, TokenTable, TrainedAttention, TrainedNetwork
 from byheart.networks.trained.evaluate import evaluate
@@ -100,7 +100,7 @@ def test_lies_are_found(kind: str) -> None:
 
 def test_a_perturbed_weight_is_another_network() -> None:
     network, _ = learned()
-    broken, place = trained.perturbed(network, np.random.default_rng(0), 3)
+    broken, place = layered.perturbed(network, np.random.default_rng(0), 3)
     name = place.split("[", maxsplit=1)[0]
     assert (np.abs(broken.weights[name] - network.weights[name]).max()) == pytest.approx(8e-3, rel=1e-3)
     assert broken.weights[name].dtype == np.float32

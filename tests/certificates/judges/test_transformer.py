@@ -10,7 +10,7 @@ import torch
 
 import byheart
 from byheart.certificates import certify, controls, judge, read, recheck, write
-from byheart.certificates.judges import stretches, transformer
+from byheart.certificates.judges import transformer
 from byheart.compiler import CompilerSettings
 from byheart.constructions import Built
 from byheart.errors import BadInput
@@ -390,8 +390,8 @@ def test_a_device_gives_the_same_verdict(compiled: Built) -> None:
     asking = contexts.tokens, contexts.starts, contexts.places
     wrong = with_words(compiled, lambda words: -words)
     for network, right in ((compiled.network, QUESTIONS), (wrong, None)):
-        ((_, once, doubtful),) = stretches.answer_on_gpu(torch.device("cpu"), network, *asking, None)
-        ((_, here, here_doubtful),) = stretches.answer_in_parts(network, *asking, Workplace(), None)
+        ((_, once, doubtful),) = transformer.answer_on_gpu(torch.device("cpu"), network, *asking, None)
+        ((_, here, here_doubtful),) = transformer.answer_in_parts(network, *asking, Workplace(), None)
         assert once.labels.tolist() == here.labels.tolist()
         assert once.margins.tolist() == here.margins.tolist()
         assert doubtful.tolist() == here_doubtful.tolist()

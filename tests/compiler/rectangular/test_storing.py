@@ -9,7 +9,7 @@ import torch
 
 import byheart
 from byheart.compiler.rectangular import storing
-from byheart.compiler.rectangular.forgetting import forget
+from byheart.compiler.rectangular.rewrite import forget
 from byheart.compiler.rectangular.table import TABLE
 from byheart.constructions.built import Built
 from byheart.errors import BadInput

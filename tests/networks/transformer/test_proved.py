@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import byheart
 from byheart.certificates import judge
-from byheart.certificates.judges import stretches
+from byheart.certificates.judges import transformer
 from byheart.compiler import CompilerSettings
 from byheart.compiler.rectangular.dimensions import WORDS
 from byheart.networks.transformer import GatedBlocks, Spec, WindowAttention, forced
@@ -32,7 +32,7 @@ BITS = {"float32": 24, "float64": 53}
 def proof(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Judged by either code."""
     if request.param == "compiled":
-        monkeypatch.setattr(stretches, "FEW", 0)
+        monkeypatch.setattr(transformer, "FEW", 0)
         monkeypatch.setattr(forced, "proved_answers", nothing_proved)
 
 

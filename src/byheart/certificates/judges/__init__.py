@@ -28,6 +28,8 @@ from byheart.tasks.questions import QuestionsLike
 from byheart.tasks.tokenizers import from_files
 from byheart.tasks.windows import Undetermined
 
+MODULES = {"softmax": "layered", "trained": "layered"}
+"""Judges of several kinds. All others have the name of the kind."""
 OPTIONS = {
     "evaluator": ("exact",),
     "threads": ("exact",),
@@ -41,7 +43,7 @@ OPTIONS = {
 
 def judge_for(network: Network) -> Any:
     """Return the module that judges networks of this kind."""
-    return import_module(f"byheart.certificates.judges.{network.kind}")
+    return import_module(f"byheart.certificates.judges.{MODULES.get(network.kind, network.kind)}")
 
 
 def asked(network: Network, source: QuestionsLike, edits: Edits | None = None) -> Questions:

@@ -1,29 +1,65 @@
 """The judge of exact networks: in exact arithmetic, every answer to a task equals its label or is wrong.
 
+Outputs are exact, so it does not matter which examples are evaluated together: the verdict is the same for every
+executor and every number of workers.
+
 Networks with softmax attention have real outputs, which :mod:`byheart.certificates.judges.enclosed` judges.
 :mod:`byheart.certificates.judges.radius` proves that no answer changes near the tokens.
 """
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from byheart.certificates.claim import Claim, JudgeOptions
+from byheart.certificates.claim import Claim, Evaluator, JudgeOptions
 from byheart.certificates.judges.enclosed import judge_enclosed
 from byheart.certificates.judges.radius import check_radius, stated_radius, unproved
-from byheart.certificates.judges.slices import compare_all
-from byheart.certificates.verdict import RIGHT, UNDECIDED, Counterexample, Outcomes, Verdict, downward, tallied
+from byheart.certificates.verdict import (
+    RIGHT,
+    UNDECIDED,
+    WRONG,
+    Codes,
+    Counterexample,
+    Outcomes,
+    Verdict,
+    downward,
+    tallied,
+)
 from byheart.errors import BadInput, check_threads
-from byheart.executors import Workplace
-from byheart.networks.exact import ExactNetwork, integers
+from byheart.executors import Job, Workplace, run_jobs
+from byheart.networks.exact import ExactNetwork, Integers, integers
+from byheart.networks.exact.exact_network import Inputs
+from byheart.progress import Report
 from byheart.tasks import NextToken, SeqToSeq
 from byheart.tasks.questions import QuestionsLike, as_task
 
 LIBRARIES = ("numpy", "numba", "python-flint")
 _HUGE = 10**15
 """Magnitude above which outputs are printed as powers of two."""
+SLICES_PER_WORKER = 4
+"""Number of slices per worker, so that a worker that is done early takes another."""
+FEWEST = 64
+"""Smallest number of examples in a slice."""
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """The outcomes of some examples' answers."""
+
+    codes: Codes
+    outputs: Integers
+    """Outputs in place of the labels of wrong answers, in order."""
+    worst: int | Fraction
+    """The largest |output − label|."""
+
+    def output(self, answer: int) -> int | Fraction:
+        """Return the network's output for a wrong answer."""
+        got: int | Fraction = self.outputs[np.count_nonzero(self.codes[:answer])]
+        return got
 
 
 def asked(network: ExactNetwork, source: QuestionsLike) -> NextToken | SeqToSeq:
@@ -48,8 +84,13 @@ def judge(network: ExactNetwork, task: NextToken | SeqToSeq, options: JudgeOptio
     if radius is not None:
         check_radius(network, radius)
     _check_options(network, options)
-    compare = _rational if network.rational else _enclosed
-    verdict = compare(network, task, options)
+    if network.rational:
+        start, evaluator, executor = time.perf_counter(), options.evaluator or "limbs", options.executor
+        run = compare if executor is None or executor.name == "local" else partial(compare_on, executor)
+        comparisons = run(network, evaluator, options.threads or 1, task.inputs, task.labels, report=options.report)
+        verdict = _compared(network, task, comparisons, f"exact, exhaustive ({evaluator})", start)
+    else:
+        verdict = judge_enclosed(network, task, report=options.report)
     return verdict if radius is None else _nearby(network, task, verdict, radius)
 
 
@@ -67,23 +108,77 @@ def _check_options(network: ExactNetwork, options: JudgeOptions) -> None:
         raise BadInput("threads is an option of the evaluator limbs; flint has one")
 
 
-def _enclosed(network: ExactNetwork, task: NextToken | SeqToSeq, options: JudgeOptions) -> Verdict:
-    """Judge outputs that are real numbers."""
-    return judge_enclosed(network, task, report=options.report)
-
-
-def _rational(network: ExactNetwork, task: NextToken | SeqToSeq, options: JudgeOptions) -> Verdict:
-    """Judge outputs that are rational numbers."""
-    start, evaluator, where = time.perf_counter(), options.evaluator or "limbs", options.executor or Workplace()
-    comparisons = compare_all(network, task.inputs, task.labels, evaluator, options.threads or 1, where, options.report)
+def _compared(
+    network: ExactNetwork, task: NextToken | SeqToSeq, comparisons: Comparisons, method: str, start: float
+) -> Verdict:
+    """Return the verdict on rational outputs that were compared with their labels."""
     worst = comparisons.worst
     outcomes = Outcomes(comparisons.codes, lambda answer: _counterexample(comparisons.output(answer), task, answer))
     return Verdict(
         claim=Claim("equals label", "as exact rational numbers", unit=_asking(network)),
-        method=f"exact, exhaustive ({evaluator})",
+        method=method,
         seconds=time.perf_counter() - start,
         margin=float(Fraction(1, 2) - worst) if worst < _HUGE else None,
         **tallied(outcomes),
+    )
+
+
+def compare(
+    network: ExactNetwork,
+    evaluator: Evaluator,
+    threads: int,
+    inputs: Inputs,
+    labels: NDArray[np.int64],
+    *,
+    report: Report | None,
+) -> Comparisons:
+    """Compare the outputs of some examples with their labels."""
+    if evaluator == "limbs":
+        from byheart.networks.exact.evaluate import evaluate
+
+        outputs = evaluate(network, inputs, threads=threads, report=report).ravel()
+    else:
+        from byheart.networks.exact.reference import evaluate as evaluate_flint
+
+        outputs = evaluate_flint(network, inputs, report=report).ravel()
+    wanted = labels.ravel()
+    codes = np.where(outputs == wanted, RIGHT, WRONG).astype(np.uint8)
+    wrong = codes == WRONG
+    pairs = zip(outputs[wrong].tolist(), wanted[wrong].tolist(), strict=True)
+    return Comparisons(codes, outputs[wrong], max((abs(output - label) for output, label in pairs), default=0))
+
+
+def compare_on(
+    workplace: Workplace,
+    network: ExactNetwork,
+    evaluator: Evaluator,
+    threads: int,
+    inputs: Inputs,
+    labels: NDArray[np.int64],
+    *,
+    report: Report | None,
+) -> Comparisons:
+    """Compare the outputs of all examples with their labels, in slices on an executor."""
+    parts: dict[int, Comparisons] = {}
+    with workplace.open(network, evaluator, threads) as executor:
+        size = max(FEWEST, -(-len(inputs) // (SLICES_PER_WORKER * executor.workers)))
+        tasks = (
+            Job(begin, compare, (inputs[begin : begin + size], labels[begin : begin + size]))
+            for begin in range(0, len(inputs), size)
+        )
+        for begin, part in run_jobs(executor, tasks, peaks=workplace.peaks):
+            parts[begin] = part
+            if report is not None:
+                report(min(size * len(parts), len(inputs)), len(inputs))
+    return _joined([parts[begin] for begin in sorted(parts)])
+
+
+def _joined(parts: list[Comparisons]) -> Comparisons:
+    """Join the comparisons of consecutive slices."""
+    return Comparisons(
+        np.concatenate([part.codes for part in parts]),
+        np.concatenate([part.outputs for part in parts]),
+        max(part.worst for part in parts),
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from byheart.certificates import Certificate, certify, controls, read, recheck, write
 from byheart.certificates.claim import JudgeOptions
-from byheart.certificates.judges import softmax
+from byheart.certificates.judges import layered
 from byheart.constructions import build
 from byheart.errors import BadInput
 from byheart.networks import save
@@ -24,11 +24,11 @@ from ...networks.softmax.small import drawn, one_head
 
 def certify_softmax(network: SoftmaxNetwork, task: Task, **options: float) -> Certificate:
     """The certificate, with options that only this judge has."""
-    most_bits = int(options.pop("most_bits", softmax.MOST_BITS))
-    verdict = softmax.judge(network, softmax.asked(network, task), JudgeOptions(**options), most_bits=most_bits)  # type: ignore[arg-type]
+    most_bits = int(options.pop("most_bits", layered.MOST_BITS))
+    verdict = layered.judge(network, layered.asked(network, task), JudgeOptions(**options), most_bits=most_bits)  # type: ignore[arg-type]
     fingerprints = {"weights": network.fingerprint, "task": task.fingerprint}
     return Certificate.of(
-        verdict, **fingerprints, examples=task.size.examples, stands_for=task.stands_for, libraries=softmax.LIBRARIES
+        verdict, **fingerprints, examples=task.size.examples, stands_for=task.stands_for, libraries=layered.LIBRARIES
     )
 
 
@@ -248,8 +248,8 @@ def test_bits_grow_until_there_is_no_doubt() -> None:
 
 def test_with_enough_bits_the_other_label_is_wrong_and_not_undecided() -> None:
     network, task = HARD, hard(1)
-    assert softmax.judge(network, task, most_bits=128).undecided == 1
-    judged = softmax.judge(network, task)
+    assert layered.judge(network, task, most_bits=128).undecided == 1
+    judged = layered.judge(network, task)
     assert (judged.undecided, judged.errors, judged.certified) == (0, 1, False)
     assert judged.method == "ball arithmetic, exhaustive, 256 bits"
 
@@ -263,17 +263,17 @@ def test_only_what_is_in_doubt_is_evaluated_again(shared: bool, monkeypatch: pyt
         contexts, queries = [[0.0], [1.0]], [[x] for x in sizes]
     task = QueryLabels(contexts=contexts, queries=queries, labels=[0, 0, 0], label_count=2)
     seen: list[tuple[int, int]] = []
-    real = softmax.enclose
+    real = layered.enclose
 
     def watched(network: SoftmaxNetwork, inputs: Inputs, *, bits: int, report: object) -> object:
         seen.append((len(inputs[0]), bits))
         return real(network, inputs, bits=bits, report=report)
 
-    monkeypatch.setattr(softmax, "enclose", watched)
-    judged = softmax.judge(HARD, task)
+    monkeypatch.setattr(layered, "enclose", watched)
+    judged = layered.judge(HARD, task)
     assert seen == [(3, 64), (3, 128), (1, 256)]
     assert (judged.certified, judged.checked) == (True, 3)
-    few = softmax.judge(HARD, task, most_bits=128)
+    few = layered.judge(HARD, task, most_bits=128)
     assert (few.undecided, few.errors, few.certified) == (1, 0, False)
     assert few.counterexample is not None
     assert few.counterexample.example == 1
@@ -283,7 +283,7 @@ def test_targets_may_take_more_bits_too() -> None:
     """The output is 2⁻¹⁶⁶ (twice, as W_U doubles nothing), the target 0, and the tolerance just above or below it."""
     network = SoftmaxNetwork(**{name: tensor for name, tensor in HARD.by_name().items() if name != "W_U"})
     task = QueryTargets(contexts=[[[0.0], [2.0**-30]]], queries=[[1.0]], targets=[0.0])
-    above, below = (softmax.judge(network, task, JudgeOptions(tolerance=share * 2.0**-166)) for share in (1.001, 0.999))
+    above, below = (layered.judge(network, task, JudgeOptions(tolerance=share * 2.0**-166)) for share in (1.001, 0.999))
     assert (above.certified, above.undecided) == (True, 0)
     assert (below.certified, below.undecided, below.errors) == (False, 0, 1)
     assert above.method == below.method == "ball arithmetic, exhaustive, 256 bits"
