@@ -4,9 +4,10 @@
 
 The models: Mahdavi's (H = 20, n = 32, batch 256, 100 labels), with a shared context and with own contexts; Madden's
 decoder (300 stories); GPTs of the ladder of capacity. A step is a CUDA graph in all
-cases. Stacks are measured in turn, several times, and the median is printed. On a CPU there are no kernels, and both
-columns measure the same. With --no-madden the decoder, whose products take longest, is left out. An H200 needs about
-two minutes, most of them for compiling.
+cases. Stacks are measured in turn, several times, and the median is printed. On a CPU there are no kernels, and all
+columns measure the same. With --each, GPTs and decoders are measured with each operation of PyTorch's in turn, among
+kernels for the others: so one sees what each kernel is worth. With --no-madden the decoder, whose products take
+longest, is left out. An H200 needs about two minutes, most of them for compiling.
 """
 
 import argparse
@@ -14,13 +15,18 @@ import time
 from collections.abc import Callable
 from functools import partial
 from statistics import median
+from types import SimpleNamespace
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import torch
 from devices import usable
+from torch.nn import functional
 
 from byheart.lab import fused
+from byheart.lab.adam import plain_adam_
 from byheart.lab.member import Member
+from byheart.lab.models import parts
 from byheart.lab.stack import Stack
 from byheart.papers import madden_2024, mahdavi_2024
 from byheart.papers.capacity import PAPER, Rung, prepare
@@ -62,15 +68,34 @@ CASES: dict[str, tuple[Callable[..., list[Member]], int]] = {
 }
 
 
-def stack_of(members: list[Member], device: torch.device, *, with_kernels: bool) -> Stack:
-    """Return a stack whose step is recorded with or without kernels, and warmed up."""
-    with patch.object(fused, "_operations", fused._operations if with_kernels else lambda: None):
+PLAIN: dict[str, Callable[..., Any]] = {
+    "normed": lambda rows, epsilon: functional.layer_norm(rows, rows.shape[-1:], eps=epsilon),
+    "can_mix": lambda length, head_dim: False,
+    "looked_up": parts.looked_up,
+    "multiplied": lambda rows, W, shift: torch.baddbmm(shift, rows, W.mT),
+    "halved": parts.affine,
+    "adam_": plain_adam_,
+}
+"""PyTorch's way for each kernel of GPTs and decoders; without ``can_mix`` there is no kernel for attention."""
+Ways: TypeAlias = Callable[[], Any]
+"""Function that returns the kernels to use, or None."""
+
+
+def all_but(name: str) -> Ways:
+    """Return kernels with PyTorch's own operation in one place."""
+    kernels = fused._operations()
+    return (lambda: None) if kernels is None else lambda: SimpleNamespace(**{**vars(kernels), name: PLAIN[name]})
+
+
+def stack_of(members: list[Member], device: torch.device, kernels: Ways) -> Stack:
+    """Return a stack whose step is recorded with these kernels, and warmed up."""
+    with patch.object(fused, "_operations", kernels):
         stack = Stack(members, members[0].architecture, device, torch.float32, graph=True)
         stack.advance(WARM_UP_STEPS)
     return stack
 
 
-def rate(stack: Stack, seconds: float, device: torch.device, *, with_kernels: bool) -> float:
+def rate(stack: Stack, seconds: float, device: torch.device, kernels: Ways) -> float:
     """Return the model-steps per second of a stack; its graph is recorded already, a step on a CPU is not."""
 
     def timed(steps: int) -> float:
@@ -80,7 +105,7 @@ def rate(stack: Stack, seconds: float, device: torch.device, *, with_kernels: bo
             torch.cuda.synchronize(device)
         return time.perf_counter() - start
 
-    with patch.object(fused, "_operations", fused._operations if with_kernels else lambda: None):
+    with patch.object(fused, "_operations", kernels):
         steps = max(1, int(seconds / 4 * WARM_UP_STEPS / timed(WARM_UP_STEPS)))
         steps = max(1, int(seconds * steps / timed(steps)))
         return len(stack.members) * steps / timed(steps)
@@ -93,24 +118,30 @@ def main() -> None:
     add("--device", type=usable, default="cpu", help="cpu, cuda, cuda:1, …")
     add("--seconds", type=float, default=1.0, help="time of each measurement")
     add("--repeats", type=int, default=5, help="number of measurements whose median is printed")
+    add("--each", action="store_true", help="also with each operation of PyTorch's in turn")
     add("--no-madden", action="store_true", help="leave Madden's decoders out")
     add("--tiny", action="store_true", help="two tiny models per case for a moment; rates mean nothing")
     options = parser.parse_args()
     seconds, repeats = (0.01, 1) if options.tiny else (options.seconds, options.repeats)
     device = torch.device(options.device)
     torch.set_num_threads(1)
-    print(f"{'models':<24}  at once  model-steps/s with kernels  without  ratio")
+    ways: dict[str, Ways] = {"nothing": fused._operations, "all": lambda: None}
+    each = {name: all_but(name) for name in PLAIN} if options.each else {}
+    print(f"{'models':<24}  at once  PyTorch does  model-steps/s  ratio of the kernels")
     for name, (members_of, models) in CASES.items():
         if options.no_madden and name.startswith("Madden"):
             continue
         members = members_of(2 if options.tiny else models, tiny=options.tiny)
-        stacks = {with_kernels: stack_of(members, device, with_kernels=with_kernels) for with_kernels in (True, False)}
-        rates: dict[bool, list[float]] = {True: [], False: []}
+        own = ways if name.startswith("Mahdavi") else ways | each
+        stacks = {way: stack_of(members, device, kernels) for way, kernels in own.items()}
+        rates: dict[str, list[float]] = {way: [] for way in own}
         for _ in range(repeats):
-            for with_kernels, stack in stacks.items():
-                rates[with_kernels].append(rate(stack, seconds, device, with_kernels=with_kernels))
-        first, second = median(rates[True]), median(rates[False])
-        print(f"{name:<24}  {len(members):>7}  {first:>26,.0f}  {second:>7,.0f}  {first / second:>5.2f}", flush=True)
+            for way, stack in stacks.items():
+                rates[way].append(rate(stack, seconds, device, own[way]))
+        best = median(rates["nothing"])
+        for way in own:
+            here = median(rates[way])
+            print(f"{name:<24}  {len(members):>7}  {way:<12}  {here:>13,.0f}  {best / here:>5.2f}", flush=True)
 
 
 if __name__ == "__main__":
