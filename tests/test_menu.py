@@ -37,7 +37,7 @@ def test_wrong_types_get_a_sentence() -> None:
     built = byheart.build("interpolate", NextToken([[0], [1]], [0, 1]))
     with pytest.raises(BadInput, match="got int; expected a task such as"):
         byheart.certify(built, 5)
-    with pytest.raises(BadInput, match=r"got list; expected a network, what byheart\.build gives, or a folder"):
+    with pytest.raises(BadInput, match=r"got list; expected a network, a result of byheart\.build, or a folder"):
         byheart.certify([1, 2], NextToken([[0]], [0]))
     with pytest.raises(BadInput, match=r"nowhere/config.json: no such file; expected a folder with a network"):
         byheart.load("nowhere")

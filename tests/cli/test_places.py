@@ -66,9 +66,9 @@ def test_a_network_that_is_replaced_while_it_is_certified(
     network: Path, run: Run, monkeypatch: pytest.MonkeyPatch, everything: Everything
 ) -> None:
     """Its certificate would be about weights that are not there any more."""
-    from byheart.certificates import certifying
+    import byheart.cli.certify as command
 
-    certify = certifying.certify_asked
+    certify = command.certify_asked
 
     def slowly(*arguments: object) -> object:
         with replacing(network) as new:
@@ -78,7 +78,7 @@ def test_a_network_that_is_replaced_while_it_is_certified(
 
     assert run("build", "vardi-2022", "--task", "t.npz", "-o", "other").code == 0
     others = everything(network.with_name("other"))
-    monkeypatch.setattr(certifying, "certify_asked", slowly)
+    monkeypatch.setattr(command, "certify_asked", slowly)
     complaint = run("certify", "net", "--task", "t.npz").complaint
     assert "net: was changed" in complaint
     assert everything(network) == others

@@ -10,7 +10,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.exhibits import DataTable, Lead
-from byheart.papers.dana_2025.dana_page import heads_figure
+from byheart.papers.dana_2025.dana_page import sweep_figure
 from byheart.report.drawing import draw
 from byheart.report.page import (
     MOST_ROWS,
@@ -70,7 +70,7 @@ class Reader(HTMLParser):
 @pytest.fixture(scope="module")
 def text() -> str:
     rows = [dana(heads=H, seed=s) for H in (1, 6) for s in (0, 1)]
-    drawn = picture_of(partial(draw, heads_figure(rows)), "Accuracy & heads <with bounds>")
+    drawn = picture_of(partial(draw, sweep_figure(rows, "heads")), "Accuracy & heads <with bounds>")
     lead = Lead("A paper & its authors", "How many?", ["Seven.", "Not <eight>."])
     about = {"scale": "smoke", "models": 4}
     return html_of(HtmlPage("A run", lead, [drawn, drawn], [DataTable("Results", rows)], about, "A note."))
@@ -171,7 +171,7 @@ def test_long_tables_are_cut_and_say_so() -> None:
 
 def test_the_same_rows_make_the_same_page() -> None:
     rows = [dana(heads=H) for H in (1, 6)]
-    first, second = (picture_of(partial(draw, heads_figure(rows)), "A") for _ in range(2))
+    first, second = (picture_of(partial(draw, sweep_figure(rows, "heads")), "A") for _ in range(2))
     assert inline(first.wide, "", "") == inline(second.wide, "", "")
     assert inline(first.narrow, "", "") == inline(second.narrow, "", "") != inline(first.wide, "", "")
 
