@@ -24,7 +24,6 @@ from devices import usable
 from torch.nn import functional
 
 from byheart.lab import fused
-from byheart.lab.adam import plain_adam_
 from byheart.lab.member import Member
 from byheart.lab.models import parts
 from byheart.lab.stack import Stack
@@ -74,7 +73,6 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "looked_up": parts.looked_up,
     "multiplied": lambda rows, W, shift: torch.baddbmm(shift, rows, W.mT),
     "halved": parts.affine,
-    "adam_": plain_adam_,
 }
 """PyTorch's way for each kernel of GPTs and decoders; without ``can_mix`` there is no kernel for attention."""
 Ways: TypeAlias = Callable[[], Any]

@@ -81,9 +81,10 @@ def test_madden(shape: MaddenDecoder) -> None:
     """Contexts of every length, filled up with a token that is none."""
     weights, rng = weights_of(shape), np.random.default_rng(0)
     tokens, lengths = rng.integers(shape.vocab, size=(30, shape.length)), rng.integers(1, shape.length + 1, size=30)
+    places = np.arange(30) * shape.length + lengths - 1
     network = as_network(shape, weights)
     padded = np.where(np.arange(shape.length) < lengths[:, None], tokens, shape.vocab)
-    assert same(evaluate(network, (padded, None)), said(shape, weights, tokens=tokens, lengths=lengths))
+    assert same(evaluate(network, (padded, None)), said(shape, weights, stories=tokens, places=places))
     assert network.account.dense == shape.parameters
 
 

@@ -36,6 +36,13 @@ def test_every_beginning_is_a_context_with_the_counts_of_what_follows():
     assert (first > 0).sum() == 1
 
 
+def test_a_context_is_found_where_it_first_ends():
+    found = contexts(stories(TEXTS, 3))
+    assert found.stories[:, :3].tolist() == [[0, 1, 2], [0, 1, 2], [0, 1, 11]]
+    assert found.places.tolist() == [*range(9), *range(20, 27)]
+    assert found.tokens[[0, 2, 9]].tolist() == [[0] * 9, [0, 1, 2, *[0] * 6], [0, 1, 11, *[0] * 6]]
+
+
 def test_the_entropy_is_worked_by_hand():
     found = contexts(stories(TEXTS, 3))
     # Places: behind "a b", c twice and x once; behind "a … i" (c), j and k. All others are certain.
@@ -57,7 +64,8 @@ def test_frozen_attention_is_computed_once_for_all_widths():
     for member in (wide, other):
         drawn = member.architecture.init(torch.Generator().manual_seed(member.seed))
         weights = {name: tensor[None] for name, tensor in drawn.items()}
-        z = member.architecture.attended(weights, {name: part[None] for name, part in data.examples.items()})
+        batch = {name: part[None] for name, part in (data.examples | data.constants).items()}
+        z = member.architecture.attended(weights, batch)
         assert torch.equal(member.examples["attended"], z[0])
 
 
@@ -69,7 +77,8 @@ def test_the_loss_is_a_mean_over_tokens_and_stays_above_the_entropy():
         member = member_of(config, data)
         first = member.architecture.init(torch.Generator().manual_seed(0))
         weights = {name: tensor[None] for name, tensor in first.items()}
-        logits = member.architecture.outputs(weights, {name: part[None] for name, part in member.examples.items()})[0]
+        batch = {name: part[None] for name, part in (member.examples | member.constants).items()}
+        logits = member.architecture.outputs(weights, batch)[0]
         expected = -(logits.log_softmax(dim=-1).numpy() * data.counts).sum() / 27
         assert row["loss"] == pytest.approx(expected, rel=1e-5)
         assert row["excess"] == pytest.approx(row["loss"] - data.entropy)

@@ -37,8 +37,7 @@ def test_steps_are_those_of_plain_operations_in_float64(shape, monkeypatch):
     plain.advance(STEPS)
     for exact, near, ours in zip(expected.moments, plain.moments, fused.moments, strict=True):
         assert off(ours, exact) < 4 * off(near, exact) + TENSOR_CORES
-    moved = _moved(expected)  # b_K has no gradient, and Adam takes rounding for one
-    assert off(fused.flat * moved, expected.flat * moved) < 1e-6
+    assert off(fused.flat, expected.flat) < 1e-6
     assert off(_stack(shape, torch.float32).flat, expected.flat) > 1e-5, "and they do move"
 
 
@@ -71,8 +70,3 @@ def _stack(shape, dtype):
     members = [member_of(MaddenConfig(100, m, frozen, steps=1000), data) for m in hidden]
     model = reduce(lambda one, other: one.join(other), (member.architecture for member in members))
     return Stack(members, model, DEVICE, dtype, graph=False)
-
-
-def _moved(stack):
-    """Return 1 where there is a gradient to speak of, and 0 elsewhere."""
-    return (stack.moments[0].abs() > 1e-12).to(stack.flat.dtype)

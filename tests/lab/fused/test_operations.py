@@ -5,7 +5,6 @@ from itertools import product
 import pytest
 import torch
 
-from byheart.lab.adam import plain_adam_
 from byheart.lab.models import gpt
 from byheart.lab.models.gpt import SmallGPT
 
@@ -47,25 +46,6 @@ def test_rows_are_shared_out_and_none_twice():
         assert chunk % operations.SIDE == 0
         assert (chunks - 1) * chunk < rows <= chunks * chunk
         assert chunks <= max(1, programs)
-
-
-@needs_kernels
-@pytest.mark.parametrize("width", [7, 1500])
-def test_adam_is_that_of_plain_operations_in_float64(width):
-    from byheart.lab.fused import operations
-
-    generator = torch.Generator().manual_seed(0)
-    numbers = torch.randn(4, MODELS, width, dtype=torch.float64, generator=generator).to(DEVICE)
-    numbers[3].square_()
-    sizes = torch.linspace(0.0, 0.1, MODELS, dtype=torch.float64, device=DEVICE)[:, None]
-    roots = torch.tensor([[0.3]], dtype=torch.float64, device=DEVICE)
-    for way, dtype in ((plain_adam_, torch.float64), (operations.adam_, torch.float32)):
-        weights, gradients, first, second = (matrix.to(dtype, copy=True) for matrix in numbers)
-        way(weights, gradients, (first, second), (sizes.to(dtype), roots.to(dtype)), (0.9, 0.99))
-        if way is plain_adam_:
-            expected = weights, first, second
-    for actual, exact in zip((weights, first, second), expected, strict=True):
-        assert off(actual, exact) < 1e-6
 
 
 def _computed(shape, dtype):

@@ -74,7 +74,7 @@ def test_the_shape_that_the_benchmark_uses(labels):
 def test_attention_entry_by_entry_is_attention_by_matrices(monkeypatch):
     found = []
     for most in (0, SMALL.length**2):
-        monkeypatch.setattr("byheart.lab.models.gpt.MAX_PAIRS", most)
+        monkeypatch.setattr("byheart.lab.models.parts.MAX_PAIRS", most)
         found.append(logits(SMALL, made(), tokens()))
     torch.testing.assert_close(*found, rtol=0, atol=1e-12)
     assert not torch.equal(found[0], found[0].flip(0)), "some logits differ, or anything would agree"

@@ -16,56 +16,60 @@ def stacked(model=MODEL, dtype=torch.float64):
     return {name: torch.stack([one[name] for one in drawn]).to(dtype) for name in model.shapes}
 
 
-def every_position(model, weights, tokens):
-    """The usual causal Transformer, one model: logits at all positions of sequences [B, n]."""
-    d = model.model_dim
-    table = torch.zeros(model.length, d, dtype=torch.float64)
-    for s in range(model.length):
-        for i in range(0, d, 2):
-            table[s, i], table[s, i + 1] = math.sin(s / 10000 ** (i / d)), math.cos(s / 10000 ** (i / d))
-    stream = weights["W_E"][tokens] + table
-    Q, K, V = (stream @ weights[f"W_{name}"] + weights[f"b_{name}"] for name in "QKV")
-    scores = Q @ K.transpose(1, 2) / 4
-    future = torch.ones(model.length, model.length, dtype=torch.bool).triu(1)
-    z = scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V @ weights["W_O"] + weights["b_O"]
-    return functional.gelu(z @ weights["W_in"] + weights["b_in"]) @ weights["W_U"] + weights["b_U"]
+def defined(weights, context, model=MODEL):
+    """Logits of one model for one context, as the module's docstring defines them."""
+    d, w = model.model_dim, weights
+    rows = [[(math.sin, math.cos)[i % 2](s / 10000 ** (i // 2 * 2 / d)) for i in range(d)] for s in range(len(context))]
+    p = torch.tensor(rows, dtype=torch.float64)
+    x = w["W_E"][context] + p
+    q = w["W_Q"].T @ x[-1] + w["b_Q"]
+    scores = torch.stack([q @ (w["W_K"].T @ x_s + w["b_K"]) for x_s in x]) / math.sqrt(d)
+    average = sum(a_s * (w["W_V"].T @ x_s + w["b_V"]) for a_s, x_s in zip(scores.softmax(dim=0), x, strict=True))
+    z = w["W_O"].T @ average + w["b_O"]
+    return w["W_U"].T @ functional.gelu(w["W_in"].T @ z + w["b_in"]) + w["b_U"]
 
 
-def test_a_context_gets_what_its_place_in_the_text_gets():
-    weights = stacked()
-    texts = torch.randint(13, (4, 5), generator=torch.Generator().manual_seed(1))
-    lengths = torch.arange(1, 6).repeat(4)
-    contexts = texts.repeat_interleave(5, dim=0)  # what stands behind the context must not matter
-    batch = {"tokens": contexts.expand(M, -1, -1), "lengths": lengths.expand(M, -1)}
-    found = MODEL.outputs(weights, batch)
-    for m in range(M):
-        plain = every_position(MODEL, {name: tensor[m] for name, tensor in weights.items()}, texts)
-        torch.testing.assert_close(found[m], plain.flatten(0, 1), rtol=1e-10, atol=1e-10)
+def batch_of(stories, places):
+    """The same stories for all models, and the same places."""
+    return {"stories": torch.as_tensor(stories)[None], "places": torch.as_tensor(places).expand(M, -1)}
+
+
+def test_every_place_gets_what_the_definition_gives_its_context():
+    weights, shuffled = stacked(), torch.randperm(20, generator=torch.Generator().manual_seed(2))
+    stories = torch.randint(13, (M, 4, 5), generator=torch.Generator().manual_seed(1))
+    for own in (stories, stories[:1]):  # each model's own stories, and stories of all models
+        actual = MODEL.outputs(weights, {"stories": own, "places": shuffled.expand(M, -1)})
+        for m in range(M):
+            tensors, its = {name: tensor[m] for name, tensor in weights.items()}, own[m % len(own)]
+            expected = [defined(tensors, its[place // 5, : place % 5 + 1]) for place in shuffled]
+            torch.testing.assert_close(actual[m], torch.stack(expected), rtol=1e-10, atol=1e-10)
 
 
 def test_counts_of_distinct_contexts_give_the_loss_and_gradients_of_all_places():
     weights = {name: tensor[:1] for name, tensor in stacked().items()}
-    texts = torch.tensor([[1, 2, 3, 4, 5], [1, 2, 7, 4, 5], [1, 2, 3, 4, 9]])
+    stories = torch.tensor([[1, 2, 3, 4, 5], [1, 2, 7, 4, 5], [1, 2, 3, 4, 9]])
     following = torch.tensor([[2, 3, 4, 5, 0], [2, 7, 4, 5, 1], [2, 3, 4, 9, 2]])
     plain = {name: tensor[0].clone().requires_grad_() for name, tensor in weights.items()}
-    logits = every_position(MODEL, plain, texts)
-    expected = functional.cross_entropy(logits.flatten(0, 1), following.flatten(), reduction="sum")
+    logits = torch.stack([defined(plain, story[:length]) for story in stories for length in range(1, 6)])
+    expected = functional.cross_entropy(logits, following.flatten(), reduction="sum")
     expected.backward()
 
     seen: dict[tuple[int, ...], torch.Tensor] = {}
-    for text, after in zip(texts.tolist(), following.tolist(), strict=True):
-        for length, token in enumerate(after, start=1):
-            seen.setdefault(tuple(text[:length]), torch.zeros(13, dtype=torch.float64))[token] += 1
+    places = []
+    for place, token in enumerate(following.flatten().tolist()):
+        context = tuple(stories[place // 5, : place % 5 + 1].tolist())
+        if context not in seen:
+            seen[context] = torch.zeros(13, dtype=torch.float64)
+            places.append(place)
+        seen[context][token] += 1
     assert len(seen) == 9  # of 15 places
-    tokens = torch.tensor([[*context, *[0] * (5 - len(context))] for context in seen])
-    lengths = torch.tensor([len(context) for context in seen])
     ours = {name: tensor.clone().requires_grad_() for name, tensor in weights.items()}
-    outputs = MODEL.outputs(ours, {"tokens": tokens[None], "lengths": lengths[None]})
+    outputs = MODEL.outputs(ours, {"stories": stories[None], "places": torch.tensor([places])})
     loss = -(outputs.log_softmax(dim=-1)[0] * torch.stack(list(seen.values()))).sum()
-    loss.backward()
+    gradients = torch.autograd.grad(loss, list(ours.values()), materialize_grads=True)
     assert loss.item() == pytest.approx(expected.item(), rel=1e-12)
-    for name in weights:
-        torch.testing.assert_close(ours[name].grad[0], plain[name].grad, rtol=1e-9, atol=1e-11)
+    for name, gradient in zip(ours, gradients, strict=True):
+        torch.testing.assert_close(gradient[0], plain[name].grad, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize(("vocab", "hidden"), [(100, 4), (1788, 512)])
@@ -85,7 +89,7 @@ def test_hidden_units_of_zeros_change_nothing_and_stay_zeros():
     for name, tensor in small.items():
         padded[name][tuple(slice(size) for size in tensor.shape)] = tensor
     padded = {name: tensor.requires_grad_() for name, tensor in padded.items()}
-    batch = {"tokens": torch.tensor([[[3, 1, 4, 1, 5]]]), "lengths": torch.tensor([[4]])}
+    batch = {"stories": torch.tensor([[[3, 1, 4, 1, 5]]]), "places": torch.tensor([[3]])}
     out = large.outputs(padded, batch)
     torch.testing.assert_close(out, MODEL.outputs(small, batch), rtol=1e-12, atol=1e-12)
     out[0, 0, 3].backward()
@@ -95,7 +99,7 @@ def test_hidden_units_of_zeros_change_nothing_and_stay_zeros():
 
 def test_what_attention_gives_may_stand_for_the_tokens():
     weights = stacked()
-    batch = {"tokens": torch.tensor([[[3, 1, 4, 1, 5], [2, 7, 0, 0, 0]]] * M), "lengths": torch.tensor([[4, 2]] * M)}
+    batch = batch_of([[3, 1, 4, 1, 5], [2, 7, 0, 0, 0]], [3, 6])
     z = MODEL.attended(weights, batch)
     units = {name: tensor for name, tensor in weights.items() if name not in FROZEN}
     assert torch.equal(MODEL.outputs(units, {ATTENDED: z}), MODEL.outputs(weights, batch))
@@ -103,13 +107,11 @@ def test_what_attention_gives_may_stand_for_the_tokens():
 
 
 def test_frozen_tensors_stay_and_others_move():
-    examples = {
-        "tokens": torch.tensor([[1, 2, 0, 0, 0], [1, 0, 0, 0, 0]]),
-        "lengths": torch.tensor([2, 1]),
-        "answers": torch.tensor([4, 5]),
-    }
+    examples = {"places": torch.tensor([1, 0]), "answers": torch.tensor([4, 5])}
+    constants = {"stories": torch.tensor([[1, 2, 0, 0, 0]])}
     training = Training(batch=2, steps=5, learning_rate=1e-2)
-    (outcome,) = train([Member(MODEL, training, 3, examples, frozen=FROZEN)], keep_weights=True, dtype=torch.float64)
+    member = Member(MODEL, training, 3, examples, constants, frozen=FROZEN)
+    (outcome,) = train([member], keep_weights=True, dtype=torch.float64)
     first = MODEL.init(torch.Generator().manual_seed(3))
     moved = {name for name, tensor in outcome.weights.items() if not torch.equal(tensor, first[name])}
     assert moved == {"W_in", "b_in", "W_U", "b_U"}

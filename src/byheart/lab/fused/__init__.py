@@ -1,4 +1,4 @@
-"""Triton kernels for float32 on a GPU: training steps of Mahdavi's models, operations of GPTs and decoders, and Adam.
+"""Triton kernels for float32 on a GPU: training steps of Mahdavi's models, operations of GPTs and decoders.
 
 With PyTorch's operations, a step of :class:`~byheart.lab.models.mahdavi.QueryAttention` takes about seventy kernels:
 products of 64-wide matrices, which fill a quarter of the chip, and tensors between them that are written and read

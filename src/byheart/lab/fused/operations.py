@@ -1,4 +1,4 @@
-"""Operations of stacked models with their gradients: norm, attention over few places, products, lookups, and Adam.
+"""Operations of stacked models with their gradients: norm, attention over few places, products, and lookups.
 
 With rows of 16 numbers and contexts of 4 places, PyTorch's own kernels take most of a GPT's step: a norm has a block of
 threads per row, attention writes every factor of every entry, and the gradient of a weight, a sum over some 16,000 rows
@@ -17,7 +17,7 @@ import triton.language as tl
 from torch.autograd import Function
 from torch.nn import functional
 
-from byheart.lab.fused.tiles import Betas, Trained, adam, cells_of, product, softmax, tile_side
+from byheart.lab.fused.tiles import cells_of, product, softmax, tile_side
 from byheart.lab.models import parts as plain
 
 TILE_NUMBERS = 2048
@@ -27,7 +27,7 @@ MAX_KEY_NUMBERS = 512
 SIDE = 64
 """Largest side of a tile in a product."""
 ENTRIES = 1024
-"""Number of matrix entries per program of Adam."""
+"""Number of entries per program that cuts a matrix into halves."""
 PROGRAMS = 528
 """Number of programs among which a sum over rows is divided: four per processor of a large GPU."""
 CUT = 2048
@@ -228,9 +228,8 @@ class _LookedUp(Function):
 
     @staticmethod
     def backward(ctx: Any, passed: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return _summed_products(ctx.saved_tensors[0].flatten(1), passed.flatten(1, -2), ctx.vocab, is_lookup=True)[
-            0
-        ], None
+        tokens, rows = ctx.saved_tensors[0].flatten(1), passed.flatten(1, -2)
+        return _summed_products(tokens, rows, ctx.vocab, is_lookup=True)[0], None
 
 
 def _summed_products(left: torch.Tensor, rows: torch.Tensor, outputs: int, *, is_lookup: bool) -> Pair:
@@ -327,7 +326,8 @@ class _Halved(Function):
 
 def _exponent(matrices: torch.Tensor) -> torch.Tensor:
     """Return the exponents [M, 1, 1] of the largest numbers of matrices, at least -60."""
-    return matrices.abs().amax(dim=(1, 2), keepdim=True).clamp(min=2.0**-60).log2().floor()
+    largest = torch.linalg.vector_norm(matrices, ord=torch.inf, dim=(1, 2), keepdim=True)
+    return largest.clamp(min=2.0**-60).log2().floor()
 
 
 def _padded(size: int, multiple: int = ALIGNMENT) -> int:
@@ -368,23 +368,3 @@ def _cut(X, scales, high, again, low, sizes, ENTRIES: tl.constexpr):
 
 normed, mixed, looked_up = _Norm.apply, _Mixed.apply, _LookedUp.apply
 multiplied, halved = _Multiplied.apply, _Halved.apply
-
-
-def adam_(
-    weights: torch.Tensor, gradients: torch.Tensor, moments: Pair, factors: Pair, betas: tuple[float, float]
-) -> None:
-    """Take a step of :func:`byheart.lab.adam.adam_` in one pass over contiguous matrices."""
-    count, width = weights.numel(), weights.shape[1]
-    constants = {"S": Betas(*betas), "ENTRIES": ENTRIES}
-    _adam[(triton.cdiv(count, ENTRIES),)](weights, gradients, moments, factors, count, width, **constants)
-
-
-@triton.jit
-def _adam(W, G, moments, factors, count, width, S: tl.constexpr, ENTRIES: tl.constexpr):
-    """Update ENTRIES of the matrices per program, row after row."""
-    start, k = tl.program_id(0).to(tl.int64) * ENTRIES, tl.arange(0, ENTRIES)
-    cells, inside, row = start + k, start + k < count, start // width
-    rows = row + ((start - row * width).to(tl.int32) + k) // width
-    size = tl.load(factors[0] + rows, mask=inside, other=0.0)
-    trained = Trained(W, moments[0], moments[1], size, tl.load(factors[1]))
-    adam(trained, cells, inside, tl.load(G + cells, mask=inside, other=0.0), S)

@@ -30,7 +30,7 @@ from torch.nn import functional
 from byheart.errors import BadInput
 from byheart.lab.fused import kernels_for
 from byheart.lab.member import Tensors
-from byheart.lab.models.parts import looked_up
+from byheart.lab.models.parts import causal_attention, looked_up
 from byheart.tasks.arrays import check_count
 
 MOST_LAYERS = 4
@@ -43,8 +43,6 @@ LEAST_DIM = 8
 HEAD_DIMS = range(8, 17)
 SPREAD = 0.02
 """Standard deviation of first weights, as in GPT-2."""
-MAX_PAIRS = 16
-"""Largest number of pairs of positions that are multiplied entry by entry instead of as a matrix per context."""
 NORM_EPSILON = 1e-5
 """PyTorch's default epsilon of a layer norm."""
 
@@ -140,24 +138,11 @@ class SmallGPT:
 
         Without ``KV``, keys and values follow the queries in Q: [M, B, n, 3d].
         """
-        d, head_dim = self.model_dim, self.model_dim // self.heads
-        kernels = kernels_for(Q)
-        if kernels is not None and kernels.can_mix(self.length, head_dim):
+        d, kernels = self.model_dim, kernels_for(Q)
+        if kernels is not None and kernels.can_mix(self.length, d // self.heads):
             mixed: torch.Tensor = kernels.mixed(self.heads, Q, KV)
             return mixed
-        Q, KV = (Q, KV) if KV is not None else (Q[..., :d], Q[..., d:])
-        K, V = KV.chunk(2, dim=-1)
-        m, n = Q.shape[2], K.shape[2]
-        future = torch.ones(m, n, dtype=torch.bool, device=Q.device).triu(1 + n - m)
-        Q, K, V = (part.view(*part.shape[:-1], self.heads, head_dim).transpose(2, 3) for part in (Q, K, V))
-        if m * n > MAX_PAIRS:
-            scores = Q @ K.mT * head_dim**-0.5
-            mixed = scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V
-        else:
-            scores = (Q.unsqueeze(-2) * K.unsqueeze(-3)).sum(dim=-1) * head_dim**-0.5
-            shares = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
-            mixed = (shares.unsqueeze(-1) * V.unsqueeze(-3)).sum(dim=-2)
-        return mixed.transpose(2, 3).flatten(3)
+        return causal_attention(self.heads, *((Q, KV) if KV is not None else (Q[..., :d], Q[..., d:])))
 
 
 def _normed(stream: torch.Tensor) -> torch.Tensor:

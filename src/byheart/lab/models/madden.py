@@ -5,9 +5,11 @@ A context is t_1, …, t_L, L ≤ n. With sinusoidal positions p_s, counted from
     x_s = W_E[t_s] + p_s,   q = W_Qᵀ x_L + b_Q,   a = softmax_s(qᵀ(W_Kᵀ x_s + b_K)/√d),
     z = W_Oᵀ(Σ_s a_s (W_Vᵀ x_s + b_V)) + b_O,   logits = W_Uᵀ GELU(W_inᵀ z + b_in) + b_U,
 
-no skip connection, no norm. A causal Transformer computes this at every position of every text; here every *distinct*
-context is computed once, at its last position. W_K goes into the query, W_V and W_O behind the average. All of this is
-exact up to rounding. b_K adds the same to all scores and never matters; it is there because it is counted.
+no skip connection, no norm. A causal Transformer computes this at every place of every story. So does the attention
+here, but from the averages Σ_s a_s x_s on, only one place of each *distinct* context is computed. Products of weights
+come first: scores are xᵀ(W_K W_Qᵀ x_L + W_K b_Q)/√d, and W_V W_O is applied to the average. All of this is exact up to
+rounding. b_K adds the same to all scores of a query and never matters, so it is left out; it is there because it is
+counted.
 
 Parameters: ω(17 + m) + 1088 + 17m, for ω tokens and m hidden units. First weights: the embedding is standard normal;
 those of linear maps are as PyTorch draws them (what the paper does not say).
@@ -24,14 +26,14 @@ from torch.nn import functional
 
 from byheart.lab.fused import kernels_for
 from byheart.lab.member import Tensors
-from byheart.lab.models.parts import affine, looked_up, sinusoids, uniform
+from byheart.lab.models.parts import affine, causal_attention, looked_up, sinusoids, uniform
 from byheart.tasks.arrays import check_count
 
 ATTENTION = ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O", "b_O")
 FROZEN = frozenset({"W_E", *ATTENTION})
 """Tensors that the paper's second setting does not train."""
 ATTENDED = "attended"
-"""Name of z, which a batch may have instead of tokens and lengths if embedding and attention are frozen."""
+"""Name of z, which a batch may have instead of stories and places if embedding and attention are frozen."""
 FEW_UNITS = 32
 """Number of hidden units up to which they cost a GPU less than the logits."""
 
@@ -40,8 +42,8 @@ FEW_UNITS = 32
 class MaddenDecoder:
     """The sizes of the model.
 
-    A batch has ``tokens`` [M, B, n], left-aligned with anything behind, and ``lengths`` [M, B]; or :data:`ATTENDED`,
-    [M, B, d].
+    A batch has ``stories`` [M or 1, S, n] and ``places`` [M, B], where place s of story i is i·n + s and ends a context
+    of s + 1 tokens. The places of a batch are different. Or it has :data:`ATTENDED`, [M, B, d].
 
     >>> MaddenDecoder(vocab=100, hidden=8).parameters
     3724
@@ -103,20 +105,22 @@ class MaddenDecoder:
         return affine(hidden, W_U, b_U) if kernels is None else kernels.halved(hidden, W_U, b_U)
 
     def attended(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
-        """Return the output z [M, B, d] of the attention at the last token."""
-        tokens, lengths = batch["tokens"], batch["lengths"]
-        d = self.model_dim
-        positions = sinusoids(self.length, d, tokens.device, weights["W_E"].dtype)
-        stream = looked_up(weights["W_E"], tokens) + positions
-        places = torch.arange(self.length, device=tokens.device)
-        is_last = (places == lengths[..., None] - 1).to(stream.dtype)
-        last = (is_last[..., None] * stream).sum(dim=2)
-        query = _affine(last, weights["W_Q"], weights["b_Q"]) * d**-0.5
-        direction = query @ weights["W_K"].mT
-        scores = (stream * direction[:, :, None]).sum(dim=-1) + query @ weights["b_K"][..., None]
-        shares = scores.masked_fill(places >= lengths[..., None], -torch.inf).softmax(dim=-1)
-        average = (shares[..., None] * stream).sum(dim=2)
-        return _affine(_affine(average, weights["W_V"], weights["b_V"]), weights["W_O"], weights["b_O"])
+        """Return the output z [M, B, d] of the attention at the batch's places."""
+        table, W_K, W_O = (weights[name] for name in ("W_E", "W_K", "W_O"))
+        stories, d = batch["stories"].expand(len(table), -1, -1), self.model_dim
+        kernels = _kernels_for_training(table)
+        looked = looked_up(table, stories) if kernels is None else kernels.looked_up(table, stories)
+        stream = looked + sinusoids(self.length, d, table.device, table.dtype)
+        direction = _affine(stream.flatten(1, 2), weights["W_Q"] @ W_K.mT, _row(weights["b_Q"], W_K.mT))
+        mix = causal_attention if kernels is None or not kernels.can_mix(self.length, d) else kernels.mixed
+        averages = mix(1, direction.view_as(stream), torch.cat([stream, stream], dim=-1)).flatten(1, 2)
+        chosen = averages.gather(1, batch["places"].unsqueeze(-1).expand(-1, -1, d))
+        return _affine(chosen, weights["W_V"] @ W_O, _row(weights["b_V"], W_O) + weights["b_O"])
+
+
+def _row(biases: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Return b W [M, C] for one row b per model."""
+    return (biases[:, None] @ weights)[:, 0]
 
 
 def _affine(inputs: torch.Tensor, weights: torch.Tensor, biases: torch.Tensor) -> torch.Tensor:

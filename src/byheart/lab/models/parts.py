@@ -1,4 +1,4 @@
-"""Parts that several models share: first weights, lookups in each model's own table, affine maps, positions."""
+"""Parts that several models share: first weights, lookups in each model's table, affine maps, attention, positions."""
 
 import math
 from collections.abc import Mapping
@@ -10,6 +10,8 @@ from torch.nn import functional
 from byheart.lab.member import Tensors
 
 Shape = tuple[int, ...]
+MAX_PAIRS = 16
+"""Largest number of pairs of positions that are multiplied entry by entry instead of as a matrix per context."""
 
 
 def uniform(shapes: Mapping[str, Shape], bounds: Mapping[str, float], generator: torch.Generator) -> Tensors:
@@ -42,6 +44,30 @@ def affine(inputs: torch.Tensor, weights: torch.Tensor, biases: torch.Tensor) ->
     if len(inputs) == 1:
         return torch.addmm(biases[0], inputs[0], weights[0])[None]
     return torch.baddbmm(biases[:, None], inputs, weights)
+
+
+def causal_attention(heads: int, Q: torch.Tensor, KV: torch.Tensor) -> torch.Tensor:
+    """Return averages of values [M, B, m, d], for queries Q [M, B, m, d] of the last m places and KV [M, B, n, 2d].
+
+    Keys and values are side by side in KV. Scores are divided by the root of d / ``heads``.
+
+    >>> KV = torch.tensor([[[[0.0, 1.0], [0.0, 5.0]]]])  # keys of 0: every place has the mean of the values so far
+    >>> causal_attention(1, torch.ones(1, 1, 2, 1), KV).flatten().tolist()
+    [1.0, 3.0]
+    """
+    m, n, head_dim = Q.shape[2], KV.shape[2], Q.shape[3] // heads
+    scale: float = head_dim**-0.5
+    future = torch.ones(m, n, dtype=torch.bool, device=Q.device).triu(1 + n - m)
+    K, V = KV.chunk(2, dim=-1)
+    Q, K, V = (part.view(*part.shape[:-1], heads, head_dim).transpose(2, 3) for part in (Q, K, V))
+    if m * n > MAX_PAIRS:
+        scores = Q @ K.mT * scale
+        mixed = scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V
+    else:
+        scores = (Q.unsqueeze(-2) * K.unsqueeze(-3)).sum(dim=-1) * scale
+        shares = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
+        mixed = (shares.unsqueeze(-1) * V.unsqueeze(-3)).sum(dim=-2)
+    return mixed.transpose(2, 3).flatten(3)
 
 
 @lru_cache(maxsize=64)

@@ -66,18 +66,34 @@ class MaddenConfig:
 class StoryContexts:
     """The distinct beginnings of n stories, N of them."""
 
-    tokens: Ids
-    """int64 [N, STORY − 1], zeros behind a beginning."""
-    lengths: Ids
-    """int64 [N]"""
+    stories: Ids
+    """int64 [n, STORY − 1]: the tokens of each story but its last."""
+    places: Ids
+    """int64 [N]: the first place where each context ends, i (STORY − 1) + s for place s of story i; increasing."""
     counts: Ids
     """int64 [N, ω]: how often each token comes next."""
 
     @cached_property
+    def lengths(self) -> Ids:
+        """Number of tokens of each context, int64 [N]."""
+        lengths: Ids = self.places % self.stories.shape[1] + 1
+        return lengths
+
+    @cached_property
+    def tokens(self) -> Ids:
+        """Tokens of each context, int64 [N, STORY − 1], with zeros behind them."""
+        length = self.stories.shape[1]
+        return np.where(np.arange(length) < self.lengths[:, None], self.stories[self.places // length], 0)
+
+    @cached_property
     def examples(self) -> Tensors:
         """The contexts as tensors, made once: members that are given the same tensors share their memory."""
-        arrays = {"tokens": self.tokens, "lengths": self.lengths, ANSWERS: self.counts.astype(np.float64)}
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return {"places": torch.from_numpy(self.places), ANSWERS: torch.from_numpy(self.counts.astype(np.float64))}
+
+    @cached_property
+    def constants(self) -> Tensors:
+        """The stories as a tensor, made once."""
+        return {"stories": torch.from_numpy(self.stories)}
 
     @property
     def entropy(self) -> float:
@@ -95,8 +111,7 @@ def contexts(stories: Sequence[Sequence[str]]) -> StoryContexts:
     different = distinct(beginnings + 1)
     counts = np.zeros((len(different.first), len(ids)), np.int64)
     np.add.at(counts, (different.ids, encoded[:, 1:].reshape(-1)), 1)
-    tokens = beginnings[different.first]
-    return StoryContexts(np.maximum(tokens, 0), (tokens >= 0).sum(axis=1), counts)
+    return StoryContexts(np.ascontiguousarray(encoded[:, :-1]), different.first, counts)
 
 
 def stories(texts: Iterable[str], number: int) -> list[list[str]]:
@@ -122,7 +137,7 @@ def _attended(data: StoryContexts, seed: int) -> Tensors:
     """Return the examples of members whose embedding and attention stay as this seed draws them, whatever m is."""
     model = model_of(MaddenConfig(stories=1, hidden=1, frozen=True), data)
     weights = {name: tensor[None] for name, tensor in model.init(torch.Generator().manual_seed(seed)).items()}
-    batch = {name: tensor[None] for name, tensor in data.examples.items()}
+    batch = {name: tensor[None] for name, tensor in (data.examples | data.constants).items()}
     return {ATTENDED: model.attended(weights, batch)[0], ANSWERS: data.examples[ANSWERS]}
 
 
@@ -134,11 +149,12 @@ def model_of(config: MaddenConfig, data: StoryContexts) -> MaddenDecoder:
 def member_of(config: MaddenConfig, data: StoryContexts) -> Member:
     """Return the model with its data."""
     training = Training(
-        batch=len(data.tokens), steps=config.steps, learning_rate=config.learning_rate, loss="summed-cross-entropy"
+        batch=len(data.places), steps=config.steps, learning_rate=config.learning_rate, loss="summed-cross-entropy"
     )
-    examples = _attended(data, config.seed) if config.frozen else data.examples
-    frozen = FROZEN if config.frozen else frozenset()
-    return Member(model_of(config, data), training, config.seed, examples, frozen=frozen)
+    model = model_of(config, data)
+    if config.frozen:
+        return Member(model, training, config.seed, _attended(data, config.seed), frozen=FROZEN)
+    return Member(model, training, config.seed, data.examples, data.constants)
 
 
 def metrics(model: MaddenDecoder, data: StoryContexts, outcome: TrainingOutcome) -> Row:
