@@ -8,7 +8,7 @@ import pytest
 
 import byheart
 from byheart.constructions.dana_2025 import DanaSettings, build, omitted
-from byheart.constructions.dana_2025.build import demand, shape_of
+from byheart.constructions.dana_2025.associations import demand, shape_of
 from byheart.constructions.dana_2025.solving import DRAWN, Asked, Spread, draw, features, fits
 from byheart.constructions.gadgets.encoder import best_encoder, divergence
 from byheart.constructions.gadgets.linear_system import factor
