@@ -1,6 +1,7 @@
 """Compiled networks as ONNX: a trace with a free length; what is in the file (``make onnx``), and what is refused."""
 
 import json
+import os
 import sys
 from itertools import product
 from pathlib import Path
@@ -19,6 +20,8 @@ from byheart.networks.transformer.transformer_network import TransformerNetwork,
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "0.1.0"
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 NEEDS = "the extra onnx is not installed: make onnx"
+LONGER = ["llama", "texts", "pairs", "float64", "experts"] if os.environ.get("ONNX") == "all" else []
+"""Networks whose exports take ten seconds and more: make onnx."""
 
 
 def tiny() -> TransformerNetwork:
@@ -99,7 +102,7 @@ def network_of(name: str) -> Network:
     return byheart.compile(text, precision=name).network if name == "float64" else load(FIXTURES / name)
 
 
-@pytest.mark.parametrize("name", ["llama", "llama-facts", "texts", "pairs", "short", "float64", "experts"])
+@pytest.mark.parametrize("name", ["short", "llama-facts", *LONGER])
 def test_it_says_the_same(name: str, tmp_path: Path) -> None:
     """Greedily, whole, from the file alone: the last tokens in, the next one out, until the end."""
     runtime = needed()

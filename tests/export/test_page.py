@@ -1,4 +1,4 @@
-"""docs/elsewhere.md: the blocks that need libraries which CI does not install, run where they are (make gguf, …)."""
+"""docs/elsewhere.md: the blocks that need more libraries, run where these are installed (make gguf, make lens)."""
 
 import re
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_every_section_is_run() -> None:
 @pytest.mark.parametrize("section", NEEDS)
 def test_what_a_section_says(section: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for package in NEEDS[section]:
-        pytest.importorskip(package, reason="not installed: make gguf, make onnx, make lens")
+        pytest.importorskip(package, reason="not installed: make gguf, make lens")
     known: dict[str, Any] = {}
     for _, text in blocks(PAGE):
         run_python(text, PAGE, known)

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from byheart.compiler.stock.front import POSITIONS, REACH, THETA, distances, look_back
-from byheart.compiler.stock.units import HEAD, ONE, Layer
+from byheart.compiler.stock.units import HEAD, ONE, StockLayer
 
 
 @pytest.mark.parametrize("distance", [0, 1, 2, 5, 32, 333, REACH])
 def test_a_head_looks_at_one_token(distance: int) -> None:
     """Scores of float32, at the end of the longest text and at the beginning."""
-    layer = Layer()
+    layer = StockLayer()
     look_back(layer, distance, first=1)
     speed = 1.0 / (THETA ** (torch.arange(0, HEAD, 2, dtype=torch.float) / HEAD))
     angle = (torch.arange(POSITIONS).float()[:, None] * speed).repeat(1, 2)

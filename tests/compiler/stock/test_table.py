@@ -21,7 +21,7 @@ from byheart.compiler.stock.table import (
     negative,
     swiglus,
 )
-from byheart.compiler.stock.units import HUGE, ONE, Layer, norm, ones
+from byheart.compiler.stock.units import HUGE, ONE, StockLayer, norm, ones
 
 SIZES = ExpertSizes(48, (7, 7), (9, 5), 92, 3, 15, 15)
 LAYERS = LayerSizes(48, (7, 7), (9, 5), 92, 3, 92, 10)
@@ -109,7 +109,7 @@ def test_the_router_chooses_the_expert(at: StreamMap, tables: NDArray[np.int64],
     assert probabilities.max() == 1
 
 
-def attended(layer: Layer, found: torch.Tensor) -> torch.Tensor:
+def attended(layer: StockLayer, found: torch.Tensor) -> torch.Tensor:
     """What attention to the same token adds."""
     after = found.clone()
     for what, adds in zip(layer.V, layer.adds, strict=True):

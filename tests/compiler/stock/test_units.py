@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn.functional import silu
 
-from byheart.compiler.stock.units import HUGE, ONE, Layer, norm, ones
+from byheart.compiler.stock.units import HUGE, ONE, StockLayer, norm, ones
 
 
 def test_rmsnorm_is_the_identity() -> None:
@@ -23,7 +23,7 @@ def value(weights: dict[int, float], stream: dict[int, float]) -> float:
     return float(sum(np.float32(weight) * np.float32(stream[feature]) for feature, weight in weights.items()))
 
 
-def units(layer: Layer, stream: dict[int, float]) -> dict[int, float]:
+def units(layer: StockLayer, stream: dict[int, float]) -> dict[int, float]:
     """What the units of a layer add to a stream, in float32."""
     added: dict[int, float] = {}
     for gate, up, down in layer.units:
@@ -34,7 +34,7 @@ def units(layer: Layer, stream: dict[int, float]) -> dict[int, float]:
 
 
 def test_a_feature_goes_back_to_zero() -> None:
-    layer = Layer()
+    layer = StockLayer()
     layer.cancel(1)
     for x in (-(2.0**20), -0.5, 0.0, 3.0):
         assert units(layer, {ONE: 1, 1: x}) == {1: -x}

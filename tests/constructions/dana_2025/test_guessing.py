@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import byheart
-from byheart.constructions.dana_2025 import build
+from byheart.constructions.dana_2025 import associations
 from byheart.constructions.gadgets.linear_system import BeyondCapacity
 from byheart.errors import BadInput
 from byheart.networks.softmax import evaluate
@@ -94,8 +94,8 @@ def test_refusals() -> None:
 
 def test_a_promise_that_no_draw_keeps_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """A network that is taken by its smallest logits: not even those held are right."""
-    monkeypatch.setattr(build, "MOST_ROUNDS", 2)
-    monkeypatch.setattr(build, "evaluate", lambda network, inputs: -evaluate(network, inputs))
+    monkeypatch.setattr(associations, "MOST_ROUNDS", 2)
+    monkeypatch.setattr(associations, "evaluate", lambda network, inputs: -evaluate(network, inputs))
     message = r"^dana-2025: no draw answers 9 of 16 examples right; take another --seed$"
     with pytest.raises(BadInput, match=message):
         built(labels(16, 2, 4, 0), model_dim=2, heads=2, hold=6)

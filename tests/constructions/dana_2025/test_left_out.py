@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import byheart
-from byheart.constructions.dana_2025 import DanaSettings, build, omitted
-from byheart.constructions.dana_2025.build import demand, shape_of
+from byheart.constructions.dana_2025 import DanaSettings, associations, omitted
+from byheart.constructions.dana_2025.associations import demand, shape_of
 from byheart.constructions.dana_2025.solving import DRAWN, Asked, Spread, draw, features, fits
 from byheart.constructions.gadgets.encoder import best_encoder, divergence
 from byheart.constructions.gadgets.linear_system import factor
@@ -63,10 +63,10 @@ def test_the_terms_of_the_right_hand_side() -> None:
 def asked_of(task: NextTokenDistribution, **given: Any) -> tuple[Asked, SoftmaxNetwork]:
     """What a build asks for, and a draw."""
     chosen, rng = DanaSettings(restarts=1, **given), np.random.default_rng(0)
-    kept = build.held(task, chosen, rng)
+    kept = associations.held(task, chosen, rng)
     needs = demand(task, kept)
     shape = shape_of(needs, chosen)
-    asked = build.asked_contexts(task, kept, shape.d, chosen, rng)
+    asked = associations.asked_contexts(task, kept, shape.d, chosen, rng)
     return asked, draw(asked.tokens, task.size, shape, asked.W_U, 4.0, rng)
 
 
@@ -130,7 +130,7 @@ def test_a_descent_leads_below_uniform_and_leaves_what_is_held_exact() -> None:
 
 
 def test_without_a_descent_logits_are_shrunk_and_nothing_is_worse_than_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "MOST_HELD", 0)
+    monkeypatch.setattr(associations, "MOST_HELD", 0)
     shrunk = [built(distributions(36, 2, 6, seed), seed, model_dim=3, epsilon=0.3, restarts=0) for seed in range(6)]
     assert all(number(made, "divergence") <= number(made, "uniform") for made in shrunk)
     assert any(0 < number(made, "shrunk") < 1 for made in shrunk)

@@ -18,12 +18,14 @@ from byheart.compiler.stock.dimensions import CODES, Grid, StockName, StockSizes
 from byheart.compiler.stock.read import reading
 from byheart.compiler.stock.spread import finish_squares, spread
 from byheart.compiler.stock.table import PARTS, UP_UNIT, swiglus
-from byheart.compiler.stock.units import ONE, Layer, Named
+from byheart.compiler.stock.units import ONE, Named, StockLayer
 
 _MOST_UNITS = 64
 
 
-def layers_around(sizes: StockSizes, at: StreamMap, stride: int, longest: int) -> tuple[list[Layer], list[Layer]]:
+def layers_around(
+    sizes: StockSizes, at: StreamMap, stride: int, longest: int
+) -> tuple[list[StockLayer], list[StockLayer]]:
     """Return the layers between the hash and the tables, and those after the tables. Set ``at.columns``."""
     before, powers = spread(sizes, at, stride)
     return before, reading(at, sizes.units, powers, longest, layered=sizes.layered)
@@ -69,10 +71,10 @@ class LayerSizes(StockSizes):
         """Count the parameters."""
         return (vocab + 1) * self.width + self.layers * (self.attention + 3 * self.width * self.units)
 
-    def table_layers(self, at: StreamMap) -> list[Layer]:
+    def table_layers(self, at: StreamMap) -> list[StockLayer]:
         """Return one layer per block: s has (e − l)² in it, e counted from the middle."""
         middle = (self.blocks - 1) / 2
-        chain = [Layer() for _ in range(self.blocks)]
+        chain = [StockLayer() for _ in range(self.blocks)]
         finish_squares(chain[0], at, more=middle**2)
         for number, layer in enumerate(chain[1:], start=1):
             layer.carry({at.number: -2, ONE: 2 * (number - middle) - 1}, {s: 1 for _, _, s in at.address})
@@ -137,9 +139,9 @@ class ExpertSizes(StockSizes):
         experts = self.attention + self.width + self.blocks * (self.width + 3 * self.width * self.rows)
         return (vocab + 1) * self.width + dense + experts
 
-    def table_layers(self, at: StreamMap) -> list[Layer]:
+    def table_layers(self, at: StreamMap) -> list[StockLayer]:
         """Return the one layer that holds all tables."""
-        layer = Layer()
+        layer = StockLayer()
         finish_squares(layer, at)
         return [layer]
 

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.compiler.stock.units import HEAD, Layer, Named, ones
+from byheart.compiler.stock.units import HEAD, Named, StockLayer, ones
 from byheart.errors import BadInput
 
 LANES = 6
@@ -126,7 +126,7 @@ class StockSizes(ABC):
         """Count the parameters. The embedding counts once, because it is the unembedding too."""
 
     @abstractmethod
-    def table_layers(self, at: StreamMap) -> list[Layer]:
+    def table_layers(self, at: StreamMap) -> list[StockLayer]:
         """Return the layers that hold tables, with their attention alone."""
 
     @abstractmethod

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from byheart.compiled import jit
 from byheart.compiler.stock.dimensions import CODES
-from byheart.compiler.stock.units import ONE, Layer
+from byheart.compiler.stock.units import ONE, StockLayer
 from byheart.tasks.contexts import Contexts
 
 Integers = NDArray[np.int64]
@@ -99,7 +99,7 @@ def distances(window: int) -> list[int]:
     return steps
 
 
-def look_back(layer: Layer, distance: int, first: int | None = None) -> None:
+def look_back(layer: StockLayer, distance: int, first: int | None = None) -> None:
     """Let the head look at the token ``distance`` ago; ``first`` is the feature that marks the first token."""
     assert 0 <= distance <= REACH
     for place, speed in enumerate((1.0, SLOW)):
@@ -111,9 +111,9 @@ def look_back(layer: Layer, distance: int, first: int | None = None) -> None:
         layer.K[1] = {ONE: _SIZE, first: _FIRST * _SIZE}
 
 
-def hash_layer(codes: list[int], distance: int, mix: Integers, first: int | None) -> Layer:
+def hash_layer(codes: list[int], distance: int, mix: Integers, first: int | None) -> StockLayer:
     """Return the layer that adds the codes of the token ``distance`` ago, modulo 1."""
-    layer = Layer()
+    layer = StockLayer()
     look_back(layer, distance, first)
     for carried in range(CARRIED):
         layer.carry({codes[carried]: 1}, dict(zip(codes, mix[:, carried].tolist(), strict=True)))

@@ -16,14 +16,14 @@ units more. All values are multiples of 2⁻²⁴ of at most 1, or of ½ of at m
 from byheart.compiler.stock.dimensions import BITS, GATE, UP, StreamMap
 from byheart.compiler.stock.spread import SIGN
 from byheart.compiler.stock.table import DOWN_UNIT, GATE_UNIT, POISON, UP_UNIT
-from byheart.compiler.stock.units import LINE, ONE, ROUND, Layer, Unit, answering
+from byheart.compiler.stock.units import LINE, ONE, ROUND, StockLayer, Unit, answering
 
 _ON = 1024.0
 RAISED = 2.0 ** (BITS[UP] - BITS[GATE])
 """Factor of the sums of W_gate, so that they too are taken modulo 2²²."""
 
 
-def reading(at: StreamMap, units: int, powers: list[Unit], longest: int, *, layered: bool) -> list[Layer]:
+def reading(at: StreamMap, units: int, powers: list[Unit], longest: int, *, layered: bool) -> list[StockLayer]:
     """Return all layers after the table.
 
     ``powers`` are the units of 2^−offset that are not placed yet: all of them, if blocks are ``layered``.
@@ -34,9 +34,9 @@ def reading(at: StreamMap, units: int, powers: list[Unit], longest: int, *, laye
     return [*chain, _shift(at), _wrap(at, longest), answering(at.z, at.answer, longest)]
 
 
-def _select(at: StreamMap, units: int, powers: list[Unit]) -> list[Layer]:
+def _select(at: StreamMap, units: int, powers: list[Unit]) -> list[StockLayer]:
     jobs = [*_taken_over(at), *(_selected(at, column) for column in at.columns), *powers]
-    chain = [Layer() for _ in range(-(-len(jobs) // units))]
+    chain = [StockLayer() for _ in range(-(-len(jobs) // units))]
     for number, job in enumerate(jobs):
         chain[number // units].unit(*job)
     return chain
@@ -54,9 +54,9 @@ def _taken_over(at: StreamMap) -> list[Unit]:
     return [moved, *empty]
 
 
-def _shift(at: StreamMap) -> Layer:
+def _shift(at: StreamMap) -> StockLayer:
     """Return the layer that computes c, the sum modulo 2²², centred; then z − ½."""
-    layer = Layer()
+    layer = StockLayer()
     whole = 2.0 ** BITS[UP]
     layer.carry({at.sum: 1 / whole, at.total: 1 / (UP_UNIT * whole), ONE: ROUND}, {at.sum: -whole})
     layer.carry({ONE: ROUND}, {at.sum: whole})
@@ -70,12 +70,12 @@ def _shift(at: StreamMap) -> Layer:
     return layer
 
 
-def _wrap(at: StreamMap, longest: int) -> Layer:
+def _wrap(at: StreamMap, longest: int) -> StockLayer:
     """Return the layer that takes ⌊z⌋, the integer next to z − ½, from the front to the end.
 
     Then z is lowered by half a step of Y, and raised by half a step of z, so that there is never a tie.
     """
-    layer = Layer()
+    layer = StockLayer()
     step = 2.0 ** -BITS[UP]
     layer.carry({at.z: 1, ONE: ROUND}, {at.z: -1, at.wrapped: step})
     layer.carry({ONE: ROUND}, {at.z: 1, at.wrapped: -step})

@@ -19,7 +19,7 @@ from byheart.compiler.stock.address import ABOVE, BELOW
 from byheart.compiler.stock.dimensions import BITS, GATE, LANES, PRESET, UP, StockSizes, StreamMap, places
 from byheart.compiler.stock.front import GRAIN
 from byheart.compiler.stock.table import FOUND, POISON, UP_UNIT
-from byheart.compiler.stock.units import HEAD, ON, ONE, ROUND, Layer, Unit
+from byheart.compiler.stock.units import HEAD, ON, ONE, ROUND, StockLayer, Unit
 
 TEMPORARY = 2.0**-30
 """Unit of temporary values."""
@@ -29,12 +29,12 @@ SIGN = 128.0
 """A gate of SIGN is exactly on, and a gate of −SIGN exactly off."""
 
 
-def spread(sizes: StockSizes, at: StreamMap, stride: int) -> tuple[list[Layer], list[Unit]]:
+def spread(sizes: StockSizes, at: StreamMap, stride: int) -> tuple[list[StockLayer], list[Unit]]:
     """Return the layers between hash and table, and the units of 2^−offset that are left. Set ``at.columns``."""
     return _Spread(sizes, at, stride).all()
 
 
-def finish_squares(layer: Layer, at: StreamMap, more: float = 0.0) -> None:
+def finish_squares(layer: StockLayer, at: StreamMap, more: float = 0.0) -> None:
     """Add the attention of the first table's layer: s becomes x² + x'² + ``more``."""
     for x, y, s in at.address:
         layer.carry({x: -SQUARE, y: -SQUARE, ONE: more}, {s: 1})
@@ -70,7 +70,7 @@ class _Column:
 class _Spread:
     def __init__(self, sizes: StockSizes, at: StreamMap, stride: int) -> None:
         self.sizes, self.at, self.stride = sizes, at, stride
-        self.layers: list[Layer] = []
+        self.layers: list[StockLayer] = []
         self.columns = [_Column(i, lane, value) for i, (lane, value) in enumerate(places(sizes.columns))]
         self.where: dict[int, int] = {}
         """Features of the columns that are written."""
@@ -79,7 +79,7 @@ class _Spread:
         self.ready = [] if sizes.layered else self.powers
         """Units of 2^−offset that may be placed here: none if the block's number still is in their feature."""
 
-    def all(self) -> tuple[list[Layer], list[Unit]]:
+    def all(self) -> tuple[list[StockLayer], list[Unit]]:
         """Add one layer after the other, until no column is left."""
         self._digits()
         self._squares()
@@ -95,7 +95,7 @@ class _Spread:
     def _digits(self) -> None:
         """Round the digits of four lanes by attention, all other digits by units; find the class."""
         sizes, at = self.sizes, self.at
-        layer = Layer()
+        layer = StockLayer()
         self.layers.append(layer)
         rows, columns, (block, offset, kind) = at.codes[:4], at.codes[4 : 4 + LANES], at.codes[-3:]
         for lane in range(PRESET):
@@ -122,7 +122,7 @@ class _Spread:
         The offset's last value is its first, and W_gate has its own.
         """
         at = self.at
-        layer = Layer()
+        layer = StockLayer()
         self.layers.append(layer)
         for feature in (at.answer, at.bias):
             layer.carry({feature: 1}, {feature: -1})
@@ -154,7 +154,7 @@ class _Spread:
 
     def _columns(self) -> None:
         """Write as many columns as fit, or all that are left over digits that are set back at once."""
-        self.layers.append(Layer())
+        self.layers.append(StockLayer())
         self._free_by_attention()
         hosts = self._hosts()
         over = max(0, len(self.columns) - len(self.free))

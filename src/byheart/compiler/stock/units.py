@@ -47,7 +47,7 @@ HEAD = 4
 
 
 @dataclass
-class Layer:
+class StockLayer:
     """A layer: queries, keys, values and outputs of its head, and the units of its SwiGLU."""
 
     Q: dict[int, Weights] = field(default_factory=dict)
@@ -81,9 +81,9 @@ class Layer:
         self.linear({feature: 1}, {feature: -1})
 
 
-def answering(z: int, answer: int, longest: int) -> Layer:
+def answering(z: int, answer: int, longest: int) -> StockLayer:
     """Return the layer that computes Y − 2^(L−1) from z = Y / 2^L."""
-    layer = Layer()
+    layer = StockLayer()
     layer.carry({z: 2.0**longest, ONE: ROUND}, {answer: 1})
     layer.carry({ONE: ROUND}, {answer: -1})
     return layer
@@ -118,7 +118,7 @@ def norm(width: int) -> tuple[float, float]:
 
 
 def tensors(
-    layers: list[Layer],
+    layers: list[StockLayer],
     embedding: NDArray[np.float64],
     units: int,
     answers: tuple[int, ...],

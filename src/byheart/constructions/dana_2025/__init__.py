@@ -56,6 +56,13 @@ build checks the rank in floating point, and with it all of these. The certifica
 whether the answers are right.
 """
 
-from byheart.constructions.dana_2025.build import CONSTRUCTION, DanaDemand, DanaSettings, demand, plan, worst_demand
+from byheart.constructions.dana_2025.associations import (
+    CONSTRUCTION,
+    DanaDemand,
+    DanaSettings,
+    demand,
+    plan,
+    worst_demand,
+)
 
 __all__ = ["CONSTRUCTION", "DanaDemand", "DanaSettings", "demand", "plan", "worst_demand"]
