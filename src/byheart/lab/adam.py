@@ -5,8 +5,8 @@ torch.optim.Adam:
 
     m ← m + (1 − β₁)(g − m),   v ← β₂ v + (1 − β₂) g²,   w ← w − s · m/(√v/r + ε),
 
-with s = rate/(1 − β₁ᵗ) per model, [M, 1], and r = √(1 − β₂ᵗ), [1, 1]. A kernel that makes one pass of it
-would be worth 3 % of a step on a GPU at most (docs/lab.md), so these are PyTorch's operations on every device.
+with s = rate/(1 − β₁ᵗ) per model, [M, 1], and r = √(1 − β₂ᵗ), [1, 1]. These are PyTorch's operations on every device: a
+kernel that passed over the matrices once was worth 0 to 3 % of a GPU's steps (docs/lab.md).
 """
 
 import numpy as np

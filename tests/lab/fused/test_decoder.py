@@ -20,10 +20,11 @@ LARGE = [((512,), False), ((4, 8, 16, 32), False), ((300,), False), ((64,), True
 
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch):
-    """Float32 tensors have kernels, without a GPU too, and rows are cut."""
+    """Float32 tensors have kernels, without a GPU too, rows are cut, and 40 units are enough for products of halves."""
     from byheart.lab.fused import operations
 
     monkeypatch.setattr(operations, "CUT", 300 if ON_GPU else 10)
+    monkeypatch.setattr(madden, "HALVED_FROM", 40)
     monkeypatch.setattr(madden, "kernels_for", lambda tensor: operations if tensor.dtype == torch.float32 else None)
 
 

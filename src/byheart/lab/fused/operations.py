@@ -32,8 +32,8 @@ PROGRAMS = 528
 """Number of programs among which a sum over rows is divided: four per processor of a large GPU."""
 CUT = 2048
 """Number of rows per product of halves that sums over rows: more would leave processors idle, and be less exact."""
-FINER = 2048.0
-"""Factor of the second half of a gradient."""
+FINER, TOP = 2048.0, 2.0**14
+"""Factor of the second half of a gradient, and the power of two that the largest first half reaches."""
 ALIGNMENT = 16
 """Tensor cores are quick if the length of rows of float16 numbers is a multiple of this."""
 
@@ -213,7 +213,7 @@ class _Multiplied(Function):
     @staticmethod
     def backward(ctx: Any, passed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         rows, W = ctx.saved_tensors
-        of_W, sums = _summed_products(passed, rows, W.shape[1], is_lookup=False)
+        of_W, sums = _summed_products(passed, rows, W.shape[1])
         return torch.bmm(passed, W), of_W, sums if ctx.one_shift else passed
 
 
@@ -229,23 +229,24 @@ class _LookedUp(Function):
     @staticmethod
     def backward(ctx: Any, passed: torch.Tensor) -> tuple[torch.Tensor, None]:
         tokens, rows = ctx.saved_tensors[0].flatten(1), passed.flatten(1, -2)
-        return _summed_products(tokens, rows, ctx.vocab, is_lookup=True)[0], None
+        return _summed_products(tokens, rows, ctx.vocab)[0], None
 
 
-def _summed_products(left: torch.Tensor, rows: torch.Tensor, outputs: int, *, is_lookup: bool) -> Pair:
+def _summed_products(left: torch.Tensor, rows: torch.Tensor, outputs: int) -> Pair:
     """Return leftᵀ rows [M, o, d] for rows [M, R, d], and the sums [M, 1, o] of ``left``.
 
     ``left`` is [M, R, o]; for a lookup it is tokens [M, R] out of o, and stands for their one-hot rows without sums.
+    Both results of a chunk lie one after the other, so that chunks are added once.
     """
     left, rows = left.contiguous(), rows.contiguous()
     (M, R, d), D, OUT = rows.shape, min(SIDE, tile_side(rows.shape[-1])), min(SIDE, tile_side(outputs))
     across = triton.cdiv(d, D)
     tiles = triton.cdiv(outputs, OUT) * across
     chunks, chunk = _divided(R, PROGRAMS // (M * tiles))
-    parts, sums = rows.new_empty(M, chunks, outputs, d), rows.new_empty(M, chunks, outputs)
-    sizes = ProductSizes(R, chunk, outputs, d, across)
-    _sum_products[(M, chunks, tiles)](left, rows, parts, sums, sizes, D=D, OUT=OUT, ROWS=SIDE, LOOKUP=is_lookup)
-    return parts.sum(dim=1), sums.sum(dim=1, keepdim=True)
+    parts, sizes = rows.new_empty(M, chunks, outputs * (d + 1)), ProductSizes(R, chunk, outputs, d, across)
+    _sum_products[(M, chunks, tiles)](left, rows, parts, sizes, D=D, OUT=OUT, ROWS=SIDE, LOOKUP=left.dim() == 2)
+    products, sums = parts.sum(dim=1).split((outputs * d, outputs), dim=1)
+    return products.view(M, outputs, d), sums[:, None]
 
 
 def _divided(rows: int, programs: int) -> tuple[int, int]:
@@ -260,9 +261,7 @@ ProductSizes = namedtuple("ProductSizes", ("R", "chunk", "o", "d", "across"))
 
 
 @triton.jit
-def _sum_products(
-    G, X, parts, sums, sizes, D: tl.constexpr, OUT: tl.constexpr, ROWS: tl.constexpr, LOOKUP: tl.constexpr
-):
+def _sum_products(G, X, parts, sizes, D: tl.constexpr, OUT: tl.constexpr, ROWS: tl.constexpr, LOOKUP: tl.constexpr):
     """Sum Gᵀ X, and the rows of G, over a chunk of one model's rows, for a tile [OUT, D] per program."""
     m, c, tile = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
     o, d, k = sizes.o, sizes.d, tile // sizes.across * OUT + tl.arange(0, OUT)
@@ -280,10 +279,10 @@ def _sum_products(
             g = tl.load(G + row * o + k[None, :], mask=inside & (k < o)[None, :], other=0.0)
             of_W += product(tl.trans(g), x)
             of_shift += tl.sum(g, 0)
-    part = m * tl.num_programs(1) + c
-    tl.store(parts + (part * o + k)[:, None] * d + e[None, :], of_W, mask=(k < o)[:, None] & (e < d)[None, :])
+    parts += (m * tl.num_programs(1) + c) * o * (d + 1)
+    tl.store(parts + cells_of(k, e, d), of_W, mask=(k < o)[:, None] & (e < d)[None, :])
     if tile % sizes.across == 0:
-        tl.store(sums + part * o + k, of_shift, mask=k < o)
+        tl.store(parts + o * d + k, of_shift, mask=k < o)
 
 
 class _Halved(Function):
@@ -298,36 +297,40 @@ class _Halved(Function):
     @staticmethod
     def forward(ctx: Any, rows: torch.Tensor, W: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
         rows, W = functional.pad(rows, (0, 1), value=1.0), torch.cat([W, shift[:, None]], dim=1)
-        (M, R, d), o, exponent = rows.shape, W.shape[2], ((_exponent(W) - _exponent(rows)) / 2).floor()
+        (M, R, d), o, scale = rows.shape, W.shape[2], _power((_largest(W) / _largest(rows)).sqrt())
         ROOM, K, WIDE = _padded(R, ALIGNMENT * triton.cdiv(R, CUT)), _padded(d), _padded(o)
         H, V = (rows.new_empty(M, *shape, dtype=torch.float16) for shape in ((ROOM, 3 * K), (3 * K, WIDE)))
-        _on_halves(rows, exponent, (H[..., :K], H[..., 2 * K :], H[..., K : 2 * K]))
-        _on_halves(W, -exponent, (V[:, :K], V[:, K : 2 * K], V[:, 2 * K :]))
-        ctx.save_for_backward(H, V, exponent)
+        _on_halves(rows, scale, (H[..., :K], H[..., 2 * K :], H[..., K : 2 * K]))
+        _on_halves(W, 1 / scale, (V[:, :K], V[:, K : 2 * K], V[:, 2 * K :]))
+        ctx.save_for_backward(H, V, scale)
         ctx.sizes = R, d, o
         return _half_product(H, V)[:, :R, :o]
 
     @staticmethod
     def backward(ctx: Any, passed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        (H, V, exponent), (R, d, o) = ctx.saved_tensors, ctx.sizes
+        (H, V, scale), (R, d, o) = ctx.saved_tensors, ctx.sizes
         (M, ROOM, K), WIDE, chunks = H.shape, V.shape[2], triton.cdiv(R, CUT)
         K //= 3
         high, low = (H.new_empty(M, ROOM, WIDE) for _ in range(2))
-        scale = 14 - _exponent(passed)
-        _on_halves(passed, scale, (high, high, low), FINER)
+        raised = TOP / _power(_largest(passed))
+        _on_halves(passed, raised, (high, high, low), FINER)
         of_rows = _half_product(high, V[:, K:].mT).unflatten(2, (2, K)).sum(dim=2)
-        of_rows += _half_product(low, V[:, :K].mT) / FINER
+        of_rows.add_(_half_product(low, V[:, :K].mT), alpha=1 / FINER)
         H, high, low = (half.view(M * chunks, -1, half.shape[2]) for half in (H, high, low))
         of_W = _half_product(H[..., : 2 * K].mT, high).view(M, -1, K, WIDE).sum(dim=1)
-        of_W += _half_product(H[..., :K].mT, low).view(M, -1, K, WIDE).sum(dim=1) / FINER
-        of_W = of_W[:, :d, :o] * (-scale - exponent).exp2()
-        return of_rows[:, :R, : d - 1] * (exponent - scale).exp2(), of_W[:, :-1], of_W[:, -1]
+        of_W.add_(_half_product(H[..., :K].mT, low).view(M, -1, K, WIDE).sum(dim=1), alpha=1 / FINER)
+        of_W = of_W[:, :d, :o] / (raised * scale)
+        return of_rows[:, :R, : d - 1] * (scale / raised), of_W[:, :-1], of_W[:, -1]
 
 
-def _exponent(matrices: torch.Tensor) -> torch.Tensor:
-    """Return the exponents [M, 1, 1] of the largest numbers of matrices, at least -60."""
-    largest = torch.linalg.vector_norm(matrices, ord=torch.inf, dim=(1, 2), keepdim=True)
-    return largest.clamp(min=2.0**-60).log2().floor()
+def _largest(matrices: torch.Tensor) -> torch.Tensor:
+    """Return the largest magnitudes [M, 1, 1] in matrices, at least 2⁻⁶⁰."""
+    return torch.linalg.vector_norm(matrices, ord=torch.inf, dim=(1, 2), keepdim=True).clamp(min=2.0**-60)
+
+
+def _power(numbers: torch.Tensor) -> torch.Tensor:
+    """Return the largest powers of two up to positive float32 numbers, which have their exponents and no fraction."""
+    return (numbers.view(torch.int32) & 0x7F800000).view(torch.float32)
 
 
 def _padded(size: int, multiple: int = ALIGNMENT) -> int:
@@ -343,11 +346,11 @@ def _half_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.bmm(a, b, out_dtype=torch.float32, out=out)
 
 
-def _on_halves(X: torch.Tensor, exponent: torch.Tensor, halves: Sequence[torch.Tensor], finer: float = 1.0) -> None:
+def _on_halves(X: torch.Tensor, scale: torch.Tensor, halves: Sequence[torch.Tensor], finer: float = 1.0) -> None:
     """Write X [M, R, w] times a power of two as float16 halves, padded with zeros: the first twice, then the second."""
     (M, ROOM, WIDE), (_, R, width) = halves[0].shape, X.shape
     sizes = HalfSizes(R, width, ROOM, WIDE, halves[0].stride(0), halves[0].stride(1), finer)
-    _cut[(triton.cdiv(ROOM * WIDE, ENTRIES), M)](X.contiguous(), exponent.exp2(), *halves, sizes, ENTRIES=ENTRIES)
+    _cut[(triton.cdiv(ROOM * WIDE, ENTRIES), M)](X.contiguous(), scale, *halves, sizes, ENTRIES=ENTRIES)
 
 
 HalfSizes = namedtuple("HalfSizes", ("R", "width", "ROOM", "WIDE", "by_model", "by_row", "finer"))
