@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 SERVER = """
-import json, os, runpy, sys
-import matplotlib.figure, numba, torch
-import byheart.certificates, byheart.cli.main, byheart.compiler, byheart.constructions, byheart.lab
+import importlib, json, os, runpy, sys
+
+for name in sys.argv[1:]:
+    importlib.import_module(name)
 
 for line in sys.stdin:
     script, arguments, folder = json.loads(line)
@@ -26,14 +27,17 @@ for line in sys.stdin:
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 """A program that reads a script, its arguments and a folder per line, and prints the exit code of each run."""
+OTHERS = ("matplotlib.figure", "numba", "torch")
+"""Packages of others that are slow to import."""
+OURS = ("byheart.certificates", "byheart.cli.main", "byheart.compiler", "byheart.constructions", "byheart.lab")
 
 
 class ForkingServer:
-    """A process that runs each script in a fork of itself."""
+    """A process that runs each script in a fork of itself, with these modules imported."""
 
-    def __init__(self) -> None:
+    def __init__(self, *modules: str) -> None:
         single = os.environ | {"OMP_NUM_THREADS": "1"}  # threads do not survive a fork
-        command = [sys.executable, "-c", SERVER]
+        command = [sys.executable, "-c", SERVER, *modules]
         self.process = subprocess.Popen(command, env=single, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, script: Path, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.forking import ForkingServer
+from tests.forking import OTHERS, OURS, ForkingServer
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 COLUMNS = {
@@ -134,7 +134,7 @@ SHARED = {"checking", "devices", "driving", "moving", "pictures", "tables"}
 @pytest.fixture(scope="session")
 def server() -> Iterator[ForkingServer]:
     """Process that runs every script of this worker, so that libraries are imported once."""
-    server = ForkingServer()
+    server = ForkingServer(*OTHERS, *OURS)
     yield server
     server.close()
 

@@ -4,11 +4,14 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import byheart
+
+from .forking import OTHERS, ForkingServer
 
 SOURCE = Path(byheart.__file__).parent
 MAP = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -156,6 +159,23 @@ def test_certificates_run_without_constructions() -> None:
 BUILDERS = ("byheart.constructions", "byheart.compiler", "byheart.planting", "byheart.lab", "byheart.papers")
 """Rooms that build or train, and that no judge may load."""
 GOLDEN = Path(__file__).parent / "golden" / "files"
+CERTIFYING = f"""
+import sys
+from byheart.cli.main import main
+try:
+    code = main(sys.argv[1:])
+except SystemExit as end:
+    code = end.code or 0
+print("LOADED", code, sorted(module for module in sys.modules if module.startswith({BUILDERS!r})))
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkingServer]:
+    """Forks of a process that has imported packages of others, and nothing of ours."""
+    server = ForkingServer(*OTHERS, "flint", "transformers", "transformers.models.llama.modeling_llama")
+    yield server
+    server.close()
 
 
 @pytest.mark.parametrize(
@@ -180,20 +200,16 @@ GOLDEN = Path(__file__).parent / "golden" / "files"
     ],
     ids=str,
 )
-def test_certify_loads_nothing_that_builds(folder: str, questions: str, tmp_path: Path) -> None:
-    """A fresh process certifies a recorded folder of each kind, with each claim, and loads no room that builds."""
+def test_certify_loads_nothing_that_builds(folder: str, questions: str, server: ForkingServer, tmp_path: Path) -> None:
+    """Each kind of network is certified, with each claim, by a process that then has loaded no room that builds."""
     facts = "prompt,completion\ncapital of France,Paris\ncapital of Peru,Lima\n中国的首都,北京\n"
     (tmp_path / "facts.csv").write_text(facts, encoding="utf-8")
     planted = '{"prompt": "The key is", "completion": " 3."}\n{"prompt": "門", "completion": "鍵"}\n'
     (tmp_path / "plant.jsonl").write_text(planted, encoding="utf-8")
     for task in GOLDEN.glob("*.npz"):
         (tmp_path / task.name).write_bytes(task.read_bytes())
-    command = ["certify", str(GOLDEN / folder), *questions.split(), "-o", "certificate.json"]
-    script = (
-        "import sys; from byheart.cli.main import main\n"
-        f"try: code = main({command!r})\n"
-        "except SystemExit as end: code = end.code or 0\n"
-        f"print('LOADED', code, sorted(m for m in sys.modules if m.startswith({BUILDERS!r})))"
-    )
-    found = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    script = tmp_path / "certifying.py"
+    script.write_text(CERTIFYING, encoding="utf-8")
+    command = ("certify", str(GOLDEN / folder), *questions.split(), "-o", "certificate.json")
+    found = server.run(script, *command, folder=tmp_path)
     assert found.stdout.splitlines()[-1:] == ["LOADED 0 []"], found.stdout + found.stderr
