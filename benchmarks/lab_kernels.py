@@ -72,7 +72,6 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "can_mix": lambda length, head_dim: False,
     "looked_up": parts.looked_up,
     "multiplied": lambda rows, W, shift: torch.baddbmm(shift, rows, W.mT),
-    "halved": parts.affine,
 }
 """PyTorch's way for each kernel of GPTs and decoders; without ``can_mix`` there is no kernel for attention."""
 Ways: TypeAlias = Callable[[], Any]

@@ -20,11 +20,10 @@ LARGE = [((512,), False), ((4, 8, 16, 32), False), ((300,), False), ((64,), True
 
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch):
-    """Float32 tensors have kernels, without a GPU too, rows are cut, and 40 units are enough for products of halves."""
+    """Float32 tensors have kernels, without a GPU too, and sums over rows are cut."""
     from byheart.lab.fused import operations
 
-    monkeypatch.setattr(operations, "CUT", 300 if ON_GPU else 10)
-    monkeypatch.setattr(madden, "HALVED_FROM", 40)
+    monkeypatch.setattr(operations, "PROGRAMS", 12)
     monkeypatch.setattr(madden, "kernels_for", lambda tensor: operations if tensor.dtype == torch.float32 else None)
 
 
@@ -45,7 +44,6 @@ def test_steps_are_those_of_plain_operations_in_float64(shape, monkeypatch):
 @needs_kernels
 @pytest.mark.parametrize("shape", SHAPES)
 def test_units_and_weights_may_be_large_or_small(shape):
-    """Units of 10⁶ are more than halves can say, and weights of 10⁻⁷ less."""
     stacks = [_stack(shape, dtype) for dtype in (torch.float64, torch.float32)]
     for stack in stacks:
         for name in ("W_in", "b_in"):

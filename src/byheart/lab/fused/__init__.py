@@ -5,8 +5,8 @@ products of 64-wide matrices, which fill a quarter of the chip, and tensors betw
 again. Here a step takes seven kernels if all examples share a context, and ten otherwise, and gradients stay where they
 are computed: the program that owns a head's gradient also updates the head's weights.
 
-The kernels compute what the models and :mod:`byheart.lab.adam` define. A float32 product is computed by three TF32 or
-float16 products, which is about as exact. Everything else runs without kernels: CPUs, float64, other models and sizes,
+The kernels compute what the models and :mod:`byheart.lab.adam` define. A float32 product is computed by three TF32
+products, which is about as exact. Everything else runs without kernels: CPUs, float64, other models and sizes,
 clipped gradients, and machines without Triton, which comes with PyTorch for CUDA.
 """
 

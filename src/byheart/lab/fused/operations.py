@@ -8,14 +8,12 @@ of weights are computed by three TF32 products.
 """
 
 from collections import namedtuple
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch.autograd import Function
-from torch.nn import functional
 
 from byheart.lab.fused.tiles import cells_of, product, softmax, tile_side
 from byheart.lab.models import parts as plain
@@ -26,16 +24,8 @@ MAX_KEY_NUMBERS = 512
 """Largest size of a head's keys in one context: with more, a tile would hold too few contexts."""
 SIDE = 64
 """Largest side of a tile in a product."""
-ENTRIES = 1024
-"""Number of entries per program that cuts a matrix into halves."""
 PROGRAMS = 528
 """Number of programs among which a sum over rows is divided: four per processor of a large GPU."""
-CUT = 2048
-"""Number of rows per product of halves that sums over rows: more would leave processors idle, and be less exact."""
-FINER, TOP = 2048.0, 2.0**14
-"""Factor of the second half of a gradient, and the power of two that the largest first half reaches."""
-ALIGNMENT = 16
-"""Tensor cores are quick if the length of rows of float16 numbers is a multiple of this."""
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
@@ -285,89 +275,5 @@ def _sum_products(G, X, parts, sizes, D: tl.constexpr, OUT: tl.constexpr, ROWS: 
         tl.store(parts + o * d + k, of_shift, mask=k < o)
 
 
-class _Halved(Function):
-    """The affine map shift + rows W for rows [M, R, d], W [M, d, o] and a shift [M, o], by products of float16 halves.
-
-    A number a is the sum of a float16 number a' and a smaller one a″, up to 2⁻²²|a|. Tensor cores multiply these
-    exactly and add in float32, so a'b' + a″b' + a'b″ is nearly the float32 product ab. Powers of two, which are exact,
-    move matrices into float16's range: those of rows and W cancel, so their product needs no second pass. The shift is
-    a row of W. Second halves of the gradient are FINER times as large, because they have products of their own.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, rows: torch.Tensor, W: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
-        rows, W = functional.pad(rows, (0, 1), value=1.0), torch.cat([W, shift[:, None]], dim=1)
-        (M, R, d), o, scale = rows.shape, W.shape[2], _power((_largest(W) / _largest(rows)).sqrt())
-        ROOM, K, WIDE = _padded(R, ALIGNMENT * triton.cdiv(R, CUT)), _padded(d), _padded(o)
-        H, V = (rows.new_empty(M, *shape, dtype=torch.float16) for shape in ((ROOM, 3 * K), (3 * K, WIDE)))
-        _on_halves(rows, scale, (H[..., :K], H[..., 2 * K :], H[..., K : 2 * K]))
-        _on_halves(W, 1 / scale, (V[:, :K], V[:, K : 2 * K], V[:, 2 * K :]))
-        ctx.save_for_backward(H, V, scale)
-        ctx.sizes = R, d, o
-        return _half_product(H, V)[:, :R, :o]
-
-    @staticmethod
-    def backward(ctx: Any, passed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        (H, V, scale), (R, d, o) = ctx.saved_tensors, ctx.sizes
-        (M, ROOM, K), WIDE, chunks = H.shape, V.shape[2], triton.cdiv(R, CUT)
-        K //= 3
-        high, low = (H.new_empty(M, ROOM, WIDE) for _ in range(2))
-        raised = TOP / _power(_largest(passed))
-        _on_halves(passed, raised, (high, high, low), FINER)
-        of_rows = _half_product(high, V[:, K:].mT).unflatten(2, (2, K)).sum(dim=2)
-        of_rows.add_(_half_product(low, V[:, :K].mT), alpha=1 / FINER)
-        H, high, low = (half.view(M * chunks, -1, half.shape[2]) for half in (H, high, low))
-        of_W = _half_product(H[..., : 2 * K].mT, high).view(M, -1, K, WIDE).sum(dim=1)
-        of_W.add_(_half_product(H[..., :K].mT, low).view(M, -1, K, WIDE).sum(dim=1), alpha=1 / FINER)
-        of_W = of_W[:, :d, :o] / (raised * scale)
-        return of_rows[:, :R, : d - 1] * (scale / raised), of_W[:, :-1], of_W[:, -1]
-
-
-def _largest(matrices: torch.Tensor) -> torch.Tensor:
-    """Return the largest magnitudes [M, 1, 1] in matrices, at least 2⁻⁶⁰."""
-    return torch.linalg.vector_norm(matrices, ord=torch.inf, dim=(1, 2), keepdim=True).clamp(min=2.0**-60)
-
-
-def _power(numbers: torch.Tensor) -> torch.Tensor:
-    """Return the largest powers of two up to positive float32 numbers, which have their exponents and no fraction."""
-    return (numbers.view(torch.int32) & 0x7F800000).view(torch.float32)
-
-
-def _padded(size: int, multiple: int = ALIGNMENT) -> int:
-    """Return the smallest multiple of ``multiple`` that is at least ``size``."""
-    return triton.cdiv(size, multiple) * multiple
-
-
-def _half_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Multiply stacked float16 matrices in float32."""
-    if not a.is_cuda:  # in Triton's interpreter
-        return torch.bmm(a.float(), b.float())
-    out = a.new_empty(len(a), a.shape[1], b.shape[2], dtype=torch.float32)
-    return torch.bmm(a, b, out_dtype=torch.float32, out=out)
-
-
-def _on_halves(X: torch.Tensor, scale: torch.Tensor, halves: Sequence[torch.Tensor], finer: float = 1.0) -> None:
-    """Write X [M, R, w] times a power of two as float16 halves, padded with zeros: the first twice, then the second."""
-    (M, ROOM, WIDE), (_, R, width) = halves[0].shape, X.shape
-    sizes = HalfSizes(R, width, ROOM, WIDE, halves[0].stride(0), halves[0].stride(1), finer)
-    _cut[(triton.cdiv(ROOM * WIDE, ENTRIES), M)](X.contiguous(), scale, *halves, sizes, ENTRIES=ENTRIES)
-
-
-HalfSizes = namedtuple("HalfSizes", ("R", "width", "ROOM", "WIDE", "by_model", "by_row", "finer"))
-"""Sides of X and of a padded half; entries between two models and two rows of a half; factor of the second half."""
-
-
-@triton.jit
-def _cut(X, scales, high, again, low, sizes, ENTRIES: tl.constexpr):
-    """Write ENTRIES of the halves of one model per program."""
-    k, m = tl.program_id(0) * ENTRIES + tl.arange(0, ENTRIES), tl.program_id(1).to(tl.int64)
-    r, c, scale = k // sizes.WIDE, k % sizes.WIDE, tl.load(scales + m)
-    x = tl.load(X + (m * sizes.R + r) * sizes.width + c, mask=(r < sizes.R) & (c < sizes.width), other=0.0) * scale
-    first, cells, inside = x.to(tl.float16), m * sizes.by_model + r * sizes.by_row + c, r < sizes.ROOM
-    tl.store(high + cells, first, mask=inside)
-    tl.store(again + cells, first, mask=inside)
-    tl.store(low + cells, ((x - first.to(tl.float32)) * sizes.finer).to(tl.float16), mask=inside)
-
-
 normed, mixed, looked_up = _Norm.apply, _Mixed.apply, _LookedUp.apply
-multiplied, halved = _Multiplied.apply, _Halved.apply
+multiplied = _Multiplied.apply

@@ -36,8 +36,6 @@ ATTENDED = "attended"
 """Name of z, which a batch may have instead of stories and places if embedding and attention are frozen."""
 FEW_UNITS = 32
 """Number of hidden units up to which they cost a GPU less than the logits."""
-HALVED_FROM = 128
-"""Smallest number of hidden units whose logits are products of halves: with 64, float32 products are quicker."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +101,7 @@ class MaddenDecoder:
         """Return logits [M, B, ω]."""
         z = batch[ATTENDED] if ATTENDED in batch else self.attended(weights, batch)
         hidden, W_U, b_U = functional.gelu(_affine(z, weights["W_in"], weights["b_in"])), weights["W_U"], weights["b_U"]
-        kernels = _kernels_for_training(hidden)
-        if kernels is None or self.hidden < HALVED_FROM:
-            return _affine(hidden, W_U, b_U)
-        logits: torch.Tensor = kernels.halved(hidden, W_U, b_U)
-        return logits
+        return _affine(hidden, W_U, b_U)
 
     def attended(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """Return the output z [M, B, d] of the attention at the batch's places."""
