@@ -10,10 +10,14 @@ from byheart.certificates.judges import asked, judge_asked, judge_for
 from byheart.errors import BadInput
 from byheart.executors import Workplace
 from byheart.networks import Network, load
+from byheart.networks.closed_form import check_closed
+from byheart.networks.folders import CONFIG
 from byheart.progress import Report
 from byheart.tasks import Questions
 from byheart.tasks.edits import Edits
+from byheart.tasks.loaded_tokenizer import LoadedTokenizer, load_tokenizer
 from byheart.tasks.questions import QuestionsLike
+from byheart.tasks.tokenizers import from_files
 
 
 class HasNetwork(Protocol):
@@ -28,13 +32,35 @@ Subject: TypeAlias = Network | HasNetwork | Path | str
 """A network, a built result that holds one, or a folder, which is loaded afresh."""
 
 
-def network_of(subject: Subject) -> Network:
-    """Return the network of a subject."""
+def network_of(subject: Subject, tokenizer: Path | str | None = None) -> Network:
+    """Return the network of a subject; a folder must be in its closed form, with the user's ``tokenizer`` if any."""
     if isinstance(subject, Path | str):
-        return load(subject)
+        return load_closed(Path(subject), None if tokenizer is None else load_tokenizer(Path(tokenizer)))
+    if tokenizer is not None:
+        raise BadInput("tokenizer is for the files of a folder; expected a folder, or no tokenizer")
     network = getattr(subject, "network", subject)
     if not isinstance(network, Network):
         raise BadInput(f"got {type(subject).__name__}; expected a network, a result of byheart.build, or a folder")
+    return network
+
+
+def load_closed(folder: Path, tokenizer: LoadedTokenizer | None = None) -> Network:
+    """Return the network in ``folder``; raise BadInput unless Byheart wrote all of the folder for this network.
+
+    A tokenizer that is not Byheart's own must be the one that the user names with ``tokenizer``.
+    """
+    network = load(folder)
+    found, first = from_files(network.files), getattr(network, "first", None)
+    if isinstance(found, LoadedTokenizer):
+        if tokenizer is None:
+            raise BadInput(f"{folder}: its tokenizer is not Byheart's; expected --tokenizer with a copy that you trust")
+        found = tokenizer
+    elif tokenizer is not None:
+        raise BadInput(f"{folder}: has no tokenizer that was loaded; expected no --tokenizer")
+    if first is not None and (found is None or first != found.end):
+        expected = "expected null, or the token that ends a text"
+        raise BadInput(f"{folder / CONFIG}: bos_token_id is {first}, and would precede every question; {expected}")
+    check_closed(folder, network, None if found is None else found.files(begins=first is not None))
     return network
 
 
@@ -52,6 +78,7 @@ def certify(
     radius: float | None = None,
     executor: Workplace | None = None,
     device: str | None = None,
+    tokenizer: Path | str | None = None,
     report: Report | None = None,
 ) -> Certificate:
     """Check every answer of a network to ``questions``: a task, texts, or files with either.
@@ -68,6 +95,9 @@ def certify(
     - ``executor``: where exact networks and float Transformers run: here, in processes, or on Ray. The verdict is the
       same.
     - ``device``, say "cuda": for float Transformers and stock models.
+    - ``tokenizer``: your copy of the tokenizer.json of a network in a folder, if the tokenizer is not Byheart's own.
+
+    A folder must hold what Byheart writes for the network, and nothing else (:mod:`byheart.networks.closed_form`).
 
     An option that the network's judge does not use is refused.
 
@@ -84,7 +114,7 @@ def certify(
     >>> counted.certified, counted.right, counted.count.named_wrong
     (True, 2, '1')
     """
-    subject = network_of(network)
+    subject = network_of(network, tokenizer)
     options = JudgeOptions(count, at_least, tolerance, radius, evaluator, threads, executor, device, report)
     return certify_asked(subject, asked(subject, questions, edits), options, named)
 
@@ -117,7 +147,7 @@ def recheck(
     weights or questions, or claims more than the check shows: more answers, more right ones, a smaller tolerance, a
     larger radius, or another count. Its words and its margin are not compared.
     """
-    subject = network_of(network)
+    subject = network_of(network, options.pop("tokenizer", None))
     named = options.pop("named", None)
     return recheck_asked(path, subject, asked(subject, questions, edits), JudgeOptions(**options), named)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from byheart.certificates import Certificate, read, write
 from byheart.certificates.certificate import FILE, check_place
-from byheart.certificates.certifying import certify_asked, recheck_asked
+from byheart.certificates.certifying import certify_asked, load_closed, recheck_asked
 from byheart.certificates.claim import JudgeOptions
 from byheart.certificates.controls import Control, controls_asked
 from byheart.certificates.judges import asked
@@ -21,11 +21,11 @@ from byheart.cli.result import Block, Part, Result, Styled, dim, verdict_rows
 from byheart.errors import BadInput, check_installed, check_seed
 from byheart.executors import Workplace
 from byheart.files.writing import check_apart, check_file
-from byheart.networks import Network, load
+from byheart.networks import Network
 from byheart.networks.folders import file_states, model_type
 from byheart.tasks import Questions
 from byheart.tasks.edits import Piece
-from byheart.tasks.loaded_tokenizer import LoadedTokenizer
+from byheart.tasks.loaded_tokenizer import LoadedTokenizer, load_tokenizer
 from byheart.tasks.tokenizers import Tokenizer, from_files
 
 if TYPE_CHECKING:  # torch is slow to import
@@ -35,7 +35,10 @@ PLANTED = "byheart-plant"
 """The ``model_type`` of a model with planted memories."""
 PLANTED_OPTIONS = {"network", "facts", "columns", "recheck", "out", "executor", "seed", "json"}
 """Options that certify a model with planted memories."""
-AGAIN = ("network", "files", "task", "facts", "columns", "set", "out", "tolerance", "count", "at_least", "radius")
+AGAIN = (
+    *("network", "files", "task", "facts", "columns", "tokenizer"),
+    *("set", "out", "tolerance", "count", "at_least", "radius"),
+)
 """Options that a command needs to check the same claim again."""
 
 
@@ -51,6 +54,8 @@ class CertifyCommand:
     """Task file (.npz or .jsonl)."""
     facts: FactFiles = ()
     columns: Columns = None
+    tokenizer: Path | None = None
+    """Your copy of the network's tokenizer.json, if the tokenizer is not Byheart's own."""
     set: Annotated[tuple[str, ...], Arg(repeated=True)] = ()
     """CONTEXT=TOKEN: an answer that differs from the text's or the task's because the network was edited. May be given
     several times."""
@@ -165,7 +170,8 @@ class CertifyCommand:
 
     def _questions(self) -> tuple[Network, Questions]:
         """Return the network, and the questions with the answers it should give."""
-        network = load(self.network)
+        named = None if self.tokenizer is None else load_tokenizer(self.tokenizer)
+        network = load_closed(self.network, named)
         tokenizer = from_files(network.files) if self.set or self.second_opinion else None
         if self.second_opinion and isinstance(tokenizer, LoadedTokenizer):
             raise BadInput("--second-opinion asks verify.py, which knows no tokenizer that was loaded")

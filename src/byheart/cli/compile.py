@@ -105,11 +105,15 @@ class CompileCommand:
     def _certified(self, folder: Path, built: "Built", where: Workplace) -> "tuple[Certificate, RefusalStatus | None]":
         """Certify the answers of the network as it was written, and what it promises about all other contexts."""
         from byheart.certificates import certify
+        from byheart.certificates.certifying import load_closed
         from byheart.certificates.refusal import judge_refusal
-        from byheart.networks import load
+        from byheart.tasks.loaded_tokenizer import LoadedTokenizer
+        from byheart.tasks.tokenizers import from_files
 
         with steps("checking every answer", quiet=self.json) as report:
-            saved, executor = load(folder), where if where.name != "local" else None
+            tokenizer = from_files(built.network.files)
+            saved = load_closed(folder, tokenizer if isinstance(tokenizer, LoadedTokenizer) else None)
+            executor = where if where.name != "local" else None
             certificate = certify(saved, built.questions, executor=executor, report=report)
             return certificate, judge_refusal(saved, built.questions)
 

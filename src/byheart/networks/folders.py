@@ -112,14 +112,14 @@ def read_beside(folder: Path) -> dict[str, bytes]:
     return {path.name: bytes(read_bytes(path, max_bytes=MAX_JSON_BYTES)) for path in paths}
 
 
-def write_generation(folder: Path, *, first: int | None, end: int | None, unknown: int | None = None) -> None:
-    """Write ``generation_config.json``: greedy decoding up to the token ``end``, which also pads shorter texts.
+def generation_config(*, first: int | None, end: Any, unknown: int | None = None) -> dict[str, bytes]:
+    """Return ``generation_config.json``: greedy decoding up to the token ``end``, which also pads shorter texts.
 
     Generating also ends at the token ``unknown``, for a network that refuses unknown prompts.
     """
     ends = end if unknown is None else [end, unknown]
     config = {"bos_token_id": first, "eos_token_id": ends, "pad_token_id": end, "do_sample": False}
-    (folder / GENERATION).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    return {GENERATION: (json.dumps(config, indent=2) + "\n").encode()}
 
 
 def check_destination(folder: Path) -> None:

@@ -75,7 +75,7 @@ def write(network: Network, folder: Path, about: Mapping[str, Any] | None = None
     except SafetensorError as error:  # raised on a full disk, too
         raise OSError(errno.EIO, str(error), str(folder / WEIGHTS)) from error
     (folder / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    for name, content in network.files.items():
+    for name, content in {**network.side_files(), **network.files}.items():
         (folder / name).write_bytes(content)
     describe(network, folder)
 

@@ -23,6 +23,8 @@ class Network(ABC):
 
     kind: ClassVar[str]
     """Key of the network's loader and judge: "exact", "softmax", "trained", "transformer" or "stock"."""
+    metadata: ClassVar[dict[str, str]] = {}
+    """Metadata of its safetensors files."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Notes of the builder: construction, settings, texts."""
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -61,7 +63,11 @@ class Network(ABC):
 
     @abstractmethod
     def write_tensors(self, folder: Path) -> None:
-        """Write the weights, and the files that running them needs, into ``folder``."""
+        """Write the weights into ``folder``."""
+
+    def side_files(self) -> dict[str, bytes]:
+        """Return the files, besides weights and tokenizer, with which other programs run the network, by name."""
+        return {}
 
     @classmethod
     @abstractmethod

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 
 from byheart.errors import BadInput, missing_package
 from byheart.files.untrusted import MAX_JSON_BYTES, read_bytes
-from byheart.networks.folders import CONFIG, WEIGHTS, read_weights, write_generation
+from byheart.networks.folders import CONFIG, WEIGHTS, generation_config, read_weights
 from byheart.networks.network import Network
 from byheart.networks.stock.config import architecture, checked, shapes
 from byheart.networks.weight_files import write_weights
@@ -26,6 +26,7 @@ class StockNetwork(Network):
     """A Llama or a Qwen2-MoE, given by its configuration and its tensors, whose entries must be finite."""
 
     kind = "stock"
+    metadata: ClassVar[dict[str, str]] = {"format": "pt"}
     config: Mapping[str, Any]
     """Arguments of ``transformers.LlamaConfig`` or ``Qwen2MoeConfig``."""
     weights: Mapping[str, NDArray[Any]]
@@ -140,12 +141,15 @@ class StockNetwork(Network):
         """Return the entries of config.json: the arguments of transformers' configuration."""
         return dict(self.config)
 
+    def side_files(self) -> dict[str, bytes]:
+        """Return the settings with which transformers generates."""
+        return generation_config(first=self.first, end=self.config.get("eos_token_id"))
+
     def write_tensors(self, folder: Path) -> None:
-        """Write the weights and the settings with which transformers generates into ``folder``."""
-        write_generation(folder, first=self.first, end=self.config.get("eos_token_id"))
+        """Write the weights into ``folder``."""
         # safetensors writes an array's memory as it is, whatever its strides
         weights = {name: np.ascontiguousarray(tensor) for name, tensor in self.weights.items()}
-        write_weights(folder, weights, partial(save_file, metadata={"format": "pt"}))
+        write_weights(folder, weights, partial(save_file, metadata=self.metadata))
 
     @classmethod
     def read(cls, config: dict[str, Any], folder: Path, **beside: Any) -> "StockNetwork":

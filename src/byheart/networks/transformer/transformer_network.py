@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from byheart.errors import BadInput
 from byheart.networks.about import refuse_of
-from byheart.networks.folders import CONFIG, FLOAT, MODELING, read_weights, write_generation
+from byheart.networks.folders import CONFIG, FLOAT, MODELING, generation_config, read_weights
 from byheart.networks.network import Network
 from byheart.networks.transformer.modeling import AUTO_MAP, modeling
 from byheart.networks.transformer.module import Transformer
@@ -44,6 +44,7 @@ class TransformerNetwork(Network):
     """
 
     kind = "transformer"
+    metadata: ClassVar[dict[str, str]] = {"format": "pt"}  # transformers requires this mark
     spec: Spec
     weights: Mapping[str, torch.Tensor]
 
@@ -123,17 +124,17 @@ class TransformerNetwork(Network):
             "spec": self.spec.as_json(),
         }
 
-    def write_tensors(self, folder: Path) -> None:
-        """Write the weights into ``folder``, each tensor in its own format, and the code with which transformers runs.
-
-        Large networks have one file per expert.
-        """
+    def side_files(self) -> dict[str, bytes]:
+        """Return the settings for generating, and the code with which transformers runs the weights."""
         refusal = refuse_of(self)
         unknown = None if refusal is None else refusal.token
-        write_generation(folder, first=None, end=self.about.get("end"), unknown=unknown)
-        (folder / MODELING).write_text(modeling(), encoding="utf-8")
+        generation = generation_config(first=None, end=self.about.get("end"), unknown=unknown)
+        return {**generation, MODELING: modeling().encode()}
+
+    def write_tensors(self, folder: Path) -> None:
+        """Write the weights into ``folder``, each tensor in its own format. Large networks have one file per expert."""
         weights = {name: weight.contiguous() for name, weight in self.weights.items()}
-        save = partial(save_file, metadata={"format": "pt"})  # transformers requires this mark
+        save = partial(save_file, metadata=self.metadata)
         is_large = sum(weight.nbytes for weight in weights.values()) > LARGE
         write_weights(folder, weights, save, alone=self.spec.experts if is_large else ())
 

@@ -1,0 +1,114 @@
+"""The closed form of a network's folder: the files and keys that Byheart writes for this network, and no others.
+
+Libraries read more of a folder than Byheart does, and prefer files and keys that Byheart never writes: other weights
+that config.json names, adapters, another tokenizer. So a certificate is about a folder only if all of it follows from
+the network. :func:`check_closed` derives every file again and compares it, key by key for JSON.
+
+Names and keys that are allowed although Byheart does not write them, or may be missing although it does, are listed
+here, each with the reason. What transformers reads was looked up in version 5.23.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any
+
+from byheart.errors import BadInput
+from byheart.files.replacement import is_leftover
+from byheart.files.tensors import read_metadata
+from byheart.files.untrusted import MAX_JSON_BYTES, parse_object, read_bytes, read_json
+from byheart.networks.folders import CONFIG, GENERATION, GRID, MODELING, TASK, TOKENIZER, name_in
+from byheart.networks.network import Network
+from byheart.networks.weight_files import INDEX, weight_files
+
+HARMLESS = {
+    "README.md": "for people",
+    "LICENSE": "for people",
+    "certificate.json": "only Byheart reads it",
+    TASK: "only Byheart reads it, and only if a user names it",
+    f"{GRID}.npz": "only Byheart reads it: the task of an approximation's grid",
+    ".git": "only git reads it",
+    ".gitattributes": "only git reads it",
+    ".gitignore": "only git reads it",
+    ".cache": "only huggingface_hub reads it: when each file was downloaded",
+}
+"""Files and folders that change nothing, each with the reason."""
+BESIDE_GPT2 = {
+    *(GENERATION, *TOKENIZER, "vocab.json", "merges.txt", "special_tokens_map.json", "added_tokens.json"),
+}
+"""Files of a GPT-2 from elsewhere. It is asked token ids, which none of them changes."""
+OPTIONAL_FILES = {GENERATION, MODELING}
+"""Files that Byheart 0.1.0 did not write. transformers takes the settings from config.json, or asks for the code."""
+OPTIONAL: dict[str, set[str]] = {
+    CONFIG: {"auto_map", "pad_token_id", "eos_token_id"},
+    TOKENIZER[1]: {"pad_token", "padding_side"},
+}
+"""Keys that Byheart 0.1.0 did not write. Without them transformers pads otherwise, or asks for Byheart's classes."""
+EARLIER_CODE = {
+    "ece625d5344100d41a1039147fe81d9830aa69d38e444835561228d0ecc4f482": "after 0.1.0, before 0.2.0",
+}
+"""SHA-256 of the code of float Transformers that earlier versions of Byheart wrote, and the versions."""
+
+
+def check_closed(folder: Path, network: Network, tokenizer: Mapping[str, bytes] | None = None) -> None:
+    """Raise BadInput unless ``folder`` holds what Byheart writes for ``network``, and nothing else.
+
+    ``tokenizer`` are the files that Byheart writes for the tokenizer; None if there must be none.
+    """
+    config = read_json(folder / CONFIG)
+    written = {**network.side_files(), **(tokenizer or {})}
+    is_gpt2 = name_in(config) == "gpt2"
+    for path in sorted(folder.iterdir()):
+        is_known = path.name in {CONFIG, *HARMLESS, *written} or (is_gpt2 and path.name in BESIDE_GPT2)
+        if not is_known and path not in weight_files(folder) and not (path.name == GRID or is_leftover(path)):
+            expected = "which Byheart does not write and other programs may read; remove it"
+            raise BadInput(f"{folder}: holds {path.name!r}, {expected}")
+    if not is_gpt2:
+        _check_object(f"{folder / CONFIG}", config, {**network.as_config(), "about": config.get("about")}, CONFIG)
+        _check_metadata(folder, network)
+    for name, content in written.items():
+        if not (folder / name).exists():
+            if name not in OPTIONAL_FILES:
+                raise BadInput(f"{folder / name}: no such file; the folder is incomplete")
+        elif name == MODELING:
+            _check_code(folder / name, content)
+        else:
+            found = parse_object(bytes(read_bytes(folder / name, max_bytes=MAX_JSON_BYTES)))
+            _check_object(f"{folder / name}", found, parse_object(content), name)
+
+
+def _check_object(where: str, found: Mapping[str, Any], expected: Mapping[str, Any], name: str) -> None:
+    """Raise BadInput unless a JSON object is the expected one."""
+    if unknown := sorted(found.keys() - expected.keys()):
+        raise BadInput(f"{where}: has {unknown[0]!r}, which Byheart does not write for this network; remove it")
+    if missing := sorted(expected.keys() - found.keys() - OPTIONAL.get(name, set())):
+        raise BadInput(f"{where}: lacks {missing[0]!r}; expected {missing[0]} = {shortened(expected[missing[0]])}")
+    for key, value in found.items():
+        if _canonical(value) != _canonical(expected[key]):
+            raise BadInput(f"{where}: {key} is {shortened(value)}; expected {shortened(expected[key])}")
+
+
+def _canonical(value: Any) -> str:
+    """Return JSON text that is equal for equal values only; True is not 1, and 1 is not 1.0."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _check_metadata(folder: Path, network: Network) -> None:
+    """Raise BadInput unless the files of weights say of themselves what Byheart writes."""
+    for path in weight_files(folder):
+        if path.name == INDEX:
+            index = read_json(path)
+            if index.keys() != {"metadata", "weight_map"} or index["metadata"].keys() != {"total_size"}:
+                raise BadInput(f"{path}: has other keys than metadata.total_size and weight_map; remove them")
+        elif read_metadata(path) != network.metadata:
+            raise BadInput(f"{path}: metadata are {shortened(read_metadata(path))}; expected {network.metadata}")
+
+
+def _check_code(path: Path, content: bytes) -> None:
+    """Raise BadInput unless the code in a folder is Byheart's, of this version or of an earlier one."""
+    found = bytes(read_bytes(path, max_bytes=MAX_JSON_BYTES))
+    if found != content and hashlib.sha256(found).hexdigest() not in EARLIER_CODE:
+        problem = "is not the code that this version of Byheart writes, nor that of an earlier one"
+        raise BadInput(f"{path}: {problem}; expected what byheart.networks.save(byheart.load(folder), new) writes")
