@@ -1,0 +1,189 @@
+"""Ask a folder as its users do, and compare what it says with what was certified.
+
+A process of its own, in an empty working directory, offline and without Byheart, loads the folder by transformers'
+``AutoTokenizer`` and ``AutoModelForCausalLM``. It is asked from text to text: tokenize a prompt, generate, decode. A
+network without a tokenizer is asked token ids.
+
+The process starts as soon as the folder is known to be in its closed form (:mod:`byheart.networks.closed_form`), since
+importing transformers takes seconds; meanwhile the judge works.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.errors import BadInput
+from byheart.networks import Network
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.tokenizers import Tokenizer, from_files
+
+Extent: TypeAlias = Literal["sample", "all", "no"]
+"""How much is asked."""
+SEQUENCES, TOKENS = 8, 64
+"""Number of sequences in a sample, and of tokens that each is continued by."""
+SHOWN = 200
+"""Largest number of characters of an answer that are shown."""
+PROGRAM = """
+import json, sys
+
+start = json.loads(sys.stdin.readline())
+sys.path[:] = start["path"]
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
+
+logging.set_verbosity_error()
+logging.disable_progress_bar()
+options = {"trust_remote_code": True} if start["code"] else {}
+model = AutoModelForCausalLM.from_pretrained(start["folder"], **options)
+tokenizer = AutoTokenizer.from_pretrained(start["folder"], **options) if start["texts"] else None
+for line in sys.stdin:
+    asked = json.loads(line)
+    with torch.inference_mode():
+        if tokenizer is None:
+            said = model(torch.tensor([asked["ids"]])).logits[0].argmax(-1).tolist()
+        else:
+            batch = tokenizer(asked["prompt"], return_tensors="pt")
+            output = model.generate(**batch, max_new_tokens=asked["tokens"])
+            said = tokenizer.decode(output[0], skip_special_tokens=True)
+    print(json.dumps(said), flush=True)
+"""
+"""A program that loads a folder, and answers one question per line."""
+
+
+def _short(value: object) -> str:
+    """Return the representation of a value, cut if it is long."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+@dataclass(frozen=True)
+class AsUsed:
+    """How many sequences transformers was asked, of how many, and the first thing that it said otherwise."""
+
+    asked: int
+    sequences: int
+    differs: str | None = None
+
+    def __str__(self) -> str:
+        some = "all" if self.asked == self.sequences else f"{self.asked:,} of"
+        if self.differs is not None:
+            return f"transformers says something else: {self.differs}"
+        return (
+            f"transformers, which loaded the folder in a process of its own, says the same in {some} {self.sequences:,}"
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that ``--json`` prints."""
+        return asdict(self)
+
+
+class Asking:
+    """A process that loads a folder by transformers and answers questions, and its empty working directory."""
+
+    def __init__(self, folder: Path, network: Network, contexts: Contexts) -> None:
+        self.contexts, self.first = contexts, getattr(network, "first", None)
+        self.tokenizer = from_files(network.files) if contexts.names else None
+        self._empty = TemporaryDirectory(prefix="byheart-")
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LD_LIBRARY_PATH", "LANG")}
+        offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+        own = {"HOME": self._empty.name, "HF_HOME": f"{self._empty.name}/hf", "TMPDIR": self._empty.name}
+        pipe = subprocess.PIPE
+        streams: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "stderr": pipe, "text": True, "encoding": "utf-8"}
+        command = [sys.executable, "-I", "-c", PROGRAM]
+        self._process = subprocess.Popen(command, cwd=self._empty.name, env=kept | offline | own, **streams)
+        ours = {Path(__file__).resolve().parents[2], Path.cwd()}
+        path = [entry for entry in sys.path if os.path.isabs(entry) and Path(entry).resolve() not in ours]
+        texts, code = self.tokenizer is not None, network.kind == "transformer"
+        self._tell({"path": path, "folder": str(folder.resolve()), "code": code, "texts": texts})
+
+    def _tell(self, what: object) -> None:
+        stream: IO[str] = self._process.stdin  # type: ignore[assignment]
+        try:
+            stream.write(json.dumps(what) + "\n")
+            stream.flush()
+        except BrokenPipeError:
+            raise self._failed() from None
+
+    def _ask(self, **question: object) -> Any:
+        """Return the answer to one question; raise BadInput if the process has ended."""
+        self._tell(question)
+        stream: IO[str] = self._process.stdout  # type: ignore[assignment]
+        if not (line := stream.readline()):
+            raise self._failed()
+        return json.loads(line)
+
+    def _failed(self) -> BadInput:
+        stream: IO[str] = self._process.stderr  # type: ignore[assignment]
+        lines = stream.read().strip().splitlines() or [f"exit code {self._process.wait()}"]
+        return BadInput(f"transformers cannot load or run the folder ({lines[-1]!r}); expected --as-used no")
+
+    def compare(self, right: NDArray[np.bool_], extent: Extent, rng: np.random.Generator) -> AsUsed:
+        """Ask sequences, a sample or all of them, and compare what is said with the answers that are ``right``."""
+        count = len(self.contexts.starts) - 1
+        chosen = range(count) if extent == "all" else sorted(rng.permutation(count)[:SEQUENCES].tolist())
+        for number in chosen:
+            if self.tokenizer is None:
+                differs = self._differs_on_ids(number, right)
+            else:
+                differs = self._differs_on_text(number, right, self.tokenizer, None if extent == "all" else TOKENS)
+            if differs is not None:
+                return AsUsed(len(chosen), count, differs)
+        return AsUsed(len(chosen), count)
+
+    def _differs_on_ids(self, number: int, right: NDArray[np.bool_]) -> str | None:
+        """Ask for the token after each place of a sequence; return what differs from a right answer, if anything."""
+        first, last = self.contexts.starts[number : number + 2]
+        ids, before = self.contexts.tokens[first:last].tolist(), [] if self.first is None else [self.first]
+        said = self._ask(ids=[*before, *ids])[len(before) :]
+        for place, question in enumerate(self.contexts.questions_at(np.arange(first, last)).tolist()):
+            if question >= 0 and right[question] and said[place] != (label := int(self.contexts.labels[question])):
+                return f"{said[place]} after the tokens {_short(ids[: place + 1])}, and not {label}"
+        return None
+
+    def _differs_on_text(
+        self, number: int, right: NDArray[np.bool_], tokenizer: Tokenizer, most: int | None
+    ) -> str | None:
+        """Ask for a text, or for a fact's completion, and compare prompt and continuation, decoded together."""
+        ids, given, is_whole = self._continued(number, right, most)
+        prompt, wanted = (tokenizer.decode(part).decode(errors="replace") for part in (ids[:given], ids))
+        said = self._ask(prompt=prompt, tokens=len(ids) - given + is_whole)
+        if not is_whole:  # its last character may be cut
+            said, wanted = (text.rstrip("\N{REPLACEMENT CHARACTER}") for text in (said, wanted))
+        if said == wanted:
+            return None
+        return f"{_short(said)} for the prompt {_short(prompt)}, and not {_short(wanted)}"
+
+    def _continued(self, number: int, right: NDArray[np.bool_], most: int | None) -> tuple[list[int], int, bool]:
+        """Return a prompt with what follows by right answers, the prompt's length, and True if the text ends there.
+
+        It stops where an answer is not right, or is not the next token of the sequence, because it was edited.
+        """
+        contexts = self.contexts
+        first, last = contexts.starts[number : number + 2].tolist()
+        given = int(contexts.prompts[number])
+        ids = contexts.tokens[first : first + given].tolist()
+        for place in range(first + given - 1, last):
+            (question,) = contexts.questions_at([place]).tolist()
+            if question < 0 or not right[question] or (most is not None and len(ids) - given >= most):
+                return ids, given, False
+            if (label := int(contexts.labels[question])) == contexts.end:
+                return ids, given, True
+            ids.append(label)
+            if place + 1 < last and label != contexts.tokens[place + 1]:
+                return ids, given, False
+        return ids, given, False
+
+    def close(self) -> None:
+        """End the process, and remove its working directory."""
+        self._process.kill()
+        self._process.communicate()
+        self._empty.cleanup()
