@@ -10,7 +10,7 @@ import tokenizers
 from byheart.certificates.judges.planted import check, recheck
 from byheart.errors import BadInput
 from byheart.files.tensors import read_tensors, write_tensors
-from byheart.networks.planted.planted_folder import digest
+from byheart.files.untrusted import digest
 from byheart.planting import detect, plant, unplant
 from byheart.tasks.planted_facts import PlantedFact
 

@@ -12,7 +12,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any, Literal, TypeAlias
@@ -20,8 +23,11 @@ from typing import IO, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.errors import BadInput
+from byheart.certificates.verdict import RIGHT, Verdict
+from byheart.errors import BadInput, check_installed
 from byheart.networks import Network
+from byheart.networks.folders import MODELING
+from byheart.tasks import Questions
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.tokenizers import Tokenizer, from_files
 
@@ -63,6 +69,16 @@ def _short(value: object) -> str:
     """Return the representation of a value, cut if it is long."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+@dataclass(frozen=True)
+class Used:
+    """A folder that transformers may be asked about, and how much of it."""
+
+    folder: Path
+    extent: Extent = "sample"
+    seed: int = 0
+    """Seed of the sample."""
 
 
 @dataclass(frozen=True)
@@ -126,15 +142,17 @@ class Asking:
         lines = stream.read().strip().splitlines() or [f"exit code {self._process.wait()}"]
         return BadInput(f"transformers cannot load or run the folder ({lines[-1]!r}); expected --as-used no")
 
-    def compare(self, right: NDArray[np.bool_], extent: Extent, rng: np.random.Generator) -> AsUsed:
-        """Ask sequences, a sample or all of them, and compare what is said with the answers that are ``right``."""
-        count = len(self.contexts.starts) - 1
-        chosen = range(count) if extent == "all" else sorted(rng.permutation(count)[:SEQUENCES].tolist())
+    def compare(self, verdict: Verdict, used: Used) -> AsUsed:
+        """Ask sequences, a sample or all of them, and compare what is said with the answers that are right."""
+        assert verdict.outcomes is not None
+        right, count = np.asarray(verdict.outcomes.codes == RIGHT), len(self.contexts.starts) - 1
+        drawn = np.random.default_rng(used.seed).permutation(count)[:SEQUENCES]
+        chosen = range(count) if used.extent == "all" else sorted(drawn.tolist())
         for number in chosen:
             if self.tokenizer is None:
                 differs = self._differs_on_ids(number, right)
             else:
-                differs = self._differs_on_text(number, right, self.tokenizer, None if extent == "all" else TOKENS)
+                differs = self._differs_on_text(number, right, self.tokenizer, None if used.extent == "all" else TOKENS)
             if differs is not None:
                 return AsUsed(len(chosen), count, differs)
         return AsUsed(len(chosen), count)
@@ -187,3 +205,25 @@ class Asking:
         self._process.kill()
         self._process.communicate()
         self._empty.cleanup()
+
+
+@contextmanager
+def asking(network: Network, questions: Questions, used: Used | None) -> Iterator[Asking | None]:
+    """Yield the process in which transformers loads the folder; None if nothing is asked, or transformers is missing.
+
+    Folders of Byheart 0.1.0 with a float Transformer hold no code, so transformers alone cannot load them.
+    """
+    if used is None or used.extent == "no" or not isinstance(questions, Contexts):
+        yield None
+        return
+    if used.extent == "all":
+        check_installed("transformers", "--as-used all", "hf")
+    has_code = network.kind == "stock" or (network.kind == "transformer" and (used.folder / MODELING).exists())
+    if not has_code or find_spec("transformers") is None:
+        yield None
+        return
+    process = Asking(used.folder, network, questions)
+    try:
+        yield process
+    finally:
+        process.close()

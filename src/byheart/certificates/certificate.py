@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 
+from byheart.certificates.as_used import AsUsed
 from byheart.certificates.counting import Count, at_a_glance
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
@@ -56,6 +57,10 @@ class Certificate:
     """Distance by which every vector of a question may move."""
     count: Count | None = None
     """The right answers by number, if they were counted."""
+    files: dict[str, str] | None = None
+    """SHA-256 of every file of the folder, by name, if a folder was certified."""
+    as_used: AsUsed | None = None
+    """What transformers said, if it was asked."""
     format: str = FORMAT
 
     @classmethod

@@ -1,8 +1,10 @@
 """Certify a network, and check an existing certificate again."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from byheart.certificates.as_used import Extent, Used, asking
 from byheart.certificates.certificate import Certificate, read
 from byheart.certificates.claim import Evaluator, JudgeOptions
 from byheart.certificates.counting import write_named
@@ -10,7 +12,7 @@ from byheart.certificates.judges import asked, judge_asked, judge_for
 from byheart.errors import BadInput
 from byheart.executors import Workplace
 from byheart.networks import Network, load
-from byheart.networks.closed_form import check_closed
+from byheart.networks.closed_form import check_closed, hashes
 from byheart.networks.folders import CONFIG
 from byheart.progress import Report
 from byheart.tasks import Questions
@@ -79,6 +81,7 @@ def certify(
     executor: Workplace | None = None,
     device: str | None = None,
     tokenizer: Path | str | None = None,
+    as_used: Extent = "sample",
     report: Report | None = None,
 ) -> Certificate:
     """Check every answer of a network to ``questions``: a task, texts, or files with either.
@@ -96,6 +99,8 @@ def certify(
       same.
     - ``device``, say "cuda": for float Transformers and stock models.
     - ``tokenizer``: your copy of the tokenizer.json of a network in a folder, if the tokenizer is not Byheart's own.
+
+    - ``as_used``: how much of a folder is asked by transformers, in a process of its own: "sample", "all" or "no".
 
     A folder must hold what Byheart writes for the network, and nothing else (:mod:`byheart.networks.closed_form`).
 
@@ -116,19 +121,29 @@ def certify(
     """
     subject = network_of(network, tokenizer)
     options = JudgeOptions(count, at_least, tolerance, radius, evaluator, threads, executor, device, report)
-    return certify_asked(subject, asked(subject, questions, edits), options, named)
+    used = Used(Path(network), as_used) if isinstance(network, Path | str) else None
+    return certify_asked(subject, asked(subject, questions, edits), options, named, used)
 
 
 def certify_asked(
-    network: Network, questions: Questions, options: JudgeOptions, named: Path | str | None = None
+    network: Network,
+    questions: Questions,
+    options: JudgeOptions,
+    named: Path | str | None = None,
+    used: Used | None = None,
 ) -> Certificate:
-    """Certify a network on ``questions`` that :func:`asked` returned."""
+    """Certify a network on ``questions`` that :func:`asked` returned.
+
+    With ``used``, transformers is asked too, in a process that loads the folder while the judge works.
+    """
     if named is not None and not options.count:
         raise BadInput("named is a file for the answers that a count names; expected count too")
-    verdict = judge_asked(network, questions, options)
+    with asking(network, questions, used) as process:
+        verdict = judge_asked(network, questions, options)
+        as_used = None if process is None or used is None else process.compare(verdict, used)
     if named is not None and verdict.outcomes is not None:
         write_named(verdict.outcomes, Path(named))
-    return Certificate.of(
+    certificate = Certificate.of(
         verdict,
         weights=network.fingerprint,
         task=questions.fingerprint,
@@ -136,6 +151,11 @@ def certify_asked(
         stands_for=questions.stands_for,
         libraries=judge_for(network).LIBRARIES,
     )
+    if used is None:
+        return certificate
+    files = hashes(used.folder)
+    agrees = as_used is None or as_used.differs is None
+    return replace(certificate, certified=certificate.certified and agrees, files=files, as_used=as_used)
 
 
 def recheck(
@@ -148,12 +168,18 @@ def recheck(
     larger radius, or another count. Its words and its margin are not compared.
     """
     subject = network_of(network, options.pop("tokenizer", None))
-    named = options.pop("named", None)
-    return recheck_asked(path, subject, asked(subject, questions, edits), JudgeOptions(**options), named)
+    named, extent = options.pop("named", None), options.pop("as_used", "sample")
+    used = Used(Path(network), extent) if isinstance(network, Path | str) else None
+    return recheck_asked(path, subject, asked(subject, questions, edits), JudgeOptions(**options), named, used)
 
 
 def recheck_asked(
-    path: Path | str, network: Network, questions: Questions, options: JudgeOptions, named: Path | str | None = None
+    path: Path | str,
+    network: Network,
+    questions: Questions,
+    options: JudgeOptions,
+    named: Path | str | None = None,
+    used: Used | None = None,
 ) -> Certificate:
     """Do :func:`recheck` for questions that :func:`asked` returned."""
     claimed = read(Path(path))
@@ -164,7 +190,7 @@ def recheck_asked(
         raise BadInput(f"{path}: is about weights {claimed.weights[:12]}…; this network has {own[:12]}…")
     if claimed.count is not None and not options.count:
         raise BadInput(f"{path}: says how many answers are right, and not that all are: give --count")
-    again = certify_asked(network, questions, options, named)
+    again = certify_asked(network, questions, options, named, used)
     if again.certified:
         _check_claim(path, claimed, again)
     return again

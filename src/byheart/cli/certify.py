@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from byheart.certificates import Certificate, read, write
+from byheart.certificates.as_used import Extent, Used
 from byheart.certificates.certificate import FILE, check_place
 from byheart.certificates.certifying import certify_asked, load_closed, recheck_asked
 from byheart.certificates.claim import JudgeOptions
@@ -65,6 +66,8 @@ class CertifyCommand:
     """Also tell two lies, shuffled answers and a perturbed weight, which must be found."""
     out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """File of the certificate (default: certificate.json in the network folder)."""
+    as_used: Extent = "sample"
+    """How much transformers is asked too, in a process of its own, from text to text: sample, all or no."""
     second_opinion: bool = False
     """Also ask verify.py, a short program that a person can read and that shares nothing with the judges."""
     sample: int | None = None
@@ -90,7 +93,7 @@ class CertifyCommand:
     device: Annotated[str | None, Arg(metavar="NAME")] = None
     """Float Transformers and stock models: cpu, cuda, cuda:1, … (default: cpu)."""
     seed: int = 0
-    """Seed of the controls, and of the second opinion's sample."""
+    """Seed of the controls, and of the samples of --as-used and the second opinion."""
     json: Json = False
 
     @property
@@ -110,12 +113,13 @@ class CertifyCommand:
         executor = None if where.name == "local" else where
         claim = (self.count, self.at_least, self.tolerance, self.radius)
         options = JudgeOptions(*claim, self.evaluator, self.threads, executor, self.device)
+        used = Used(self.network, self.as_used, self.seed)
         with steps("checking", quiet=self.json) as report:
             reported = replace(options, report=report)
             if self.recheck:
-                certificate = recheck_asked(self.path, network, questions, reported, self.named)
+                certificate = recheck_asked(self.path, network, questions, reported, self.named, used)
             else:
-                certificate = certify_asked(network, questions, reported, self.named)
+                certificate = certify_asked(network, questions, reported, self.named, used)
         is_kept = not self.recheck and _is_of_another_task(self.path, network, questions)
         if not self.recheck and not is_kept:
             if file_states(self.network) != before:
@@ -244,6 +248,8 @@ class CertifyResult(Result):
             yield dim(FACTS_FOLLOW)
         if self.refusal is not None:
             yield str(self.refusal)
+        if certificate.as_used is not None:
+            yield f"as used: {certificate.as_used}"
         if self.opinion is not None:
             yield f"second opinion: {self.opinion}"
         yield from map(self._control_row, self.controls)

@@ -8,6 +8,7 @@ The meaning of values is not checked here, but by the callers (:mod:`byheart.fil
 """
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -198,3 +199,9 @@ def _short(digits: str) -> str:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_real, parse_constant=_constant)
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

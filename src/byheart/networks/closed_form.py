@@ -18,7 +18,7 @@ from typing import Any
 from byheart.errors import BadInput
 from byheart.files.replacement import is_leftover
 from byheart.files.tensors import read_metadata
-from byheart.files.untrusted import MAX_JSON_BYTES, parse_object, read_bytes, read_json
+from byheart.files.untrusted import MAX_JSON_BYTES, digest, parse_object, read_bytes, read_json
 from byheart.networks.folders import CONFIG, GENERATION, GRID, MODELING, TASK, TOKENIZER, name_in
 from byheart.networks.network import Network
 from byheart.networks.weight_files import INDEX, weight_files
@@ -77,6 +77,12 @@ def check_closed(folder: Path, network: Network, tokenizer: Mapping[str, bytes] 
         else:
             found = parse_object(bytes(read_bytes(folder / name, max_bytes=MAX_JSON_BYTES)))
             _check_object(f"{folder / name}", found, parse_object(content), name)
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file of a network's folder that is not listed as harmless, by name."""
+    named = (path for path in sorted(folder.iterdir()) if path.name not in HARMLESS and path.is_file())
+    return {path.name: digest(path) for path in named}
 
 
 def _check_object(where: str, found: Mapping[str, Any], expected: Mapping[str, Any], name: str) -> None:

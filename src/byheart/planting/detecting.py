@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from byheart.errors import BadInput
-from byheart.files.untrusted import read_json
+from byheart.files.untrusted import digest, read_json
 from byheart.networks.folders import CONFIG
 from byheart.networks.planted import CODE, MANIFEST, modeling_plant
 from byheart.networks.planted.base import tokenizer_in
@@ -28,7 +28,6 @@ from byheart.networks.planted.planted_folder import (
     Manifest,
     PlantedMemory,
     base_of,
-    digest,
     has_memory,
     list_facts,
     read_memory,

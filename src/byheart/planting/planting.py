@@ -14,6 +14,7 @@ from byheart.certificates.certificate import write as write_certificate
 from byheart.certificates.judges.planted import POSITIONS, THROUGH, check, corpus_for
 from byheart.errors import BadInput, check_seed
 from byheart.files.tensors import write_tensors
+from byheart.files.untrusted import digest
 from byheart.files.writing import check_apart, new_folder
 from byheart.networks.folders import CONFIG, WEIGHTS
 from byheart.networks.planted import BASE, BEFORE, CODE, FORMAT, MANIFEST, MEMORY, PREFIX, modeling_plant
@@ -22,7 +23,6 @@ from byheart.networks.planted.planted_folder import (
     PlantedMemory,
     check_base,
     config_of,
-    digest,
     index_of,
     read_manifest,
     strange_files,

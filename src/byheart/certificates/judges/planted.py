@@ -36,7 +36,7 @@ from byheart.certificates.certificate import FILE, Certificate, read
 from byheart.certificates.claim import Claim
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
-from byheart.files.untrusted import read_json
+from byheart.files.untrusted import digest, read_json
 from byheart.networks.folders import CONFIG
 from byheart.networks.planted import MANIFEST, modeling_plant
 from byheart.networks.planted.base import (
@@ -54,7 +54,6 @@ from byheart.networks.planted.planted_folder import (
     PlantedMemory,
     base_of,
     check_written,
-    digest,
     list_facts,
     read_memory,
 )

@@ -1,6 +1,5 @@
 """Read the folder of a planted model: its manifest, its memory, and the base that it was planted into."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from byheart.errors import BadInput
 from byheart.files.decoding import decode
 from byheart.files.tensors import read_tensors
-from byheart.files.untrusted import read_bytes, read_json
+from byheart.files.untrusted import digest, read_bytes, read_json
 from byheart.networks.folders import CONFIG, WEIGHTS
 from byheart.networks.planted import BASE, CERTIFICATE, CODE, FORMAT, MANIFEST, MEMORY, PREFIX
 from byheart.networks.planted.base import Base, shapes_in
@@ -143,12 +142,6 @@ def config_of(base: Base, plan: MemoryPlan) -> dict[str, Any]:
     auto = {auto: f"{Path(CODE).stem}.{name}" for auto, name in names.items()}
     own = {"model_type": TYPE, "planted_into": base.into, "plan": plan.as_json(), "auto_map": auto}
     return base.config | own | {"architectures": ["PlantedForCausalLM"]}
-
-
-def digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_memory(folder: Path) -> tuple[Manifest, PlantedMemory]:
