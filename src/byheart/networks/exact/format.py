@@ -65,6 +65,8 @@ def pack(tensors: list[Integers]) -> dict[str, NDArray[np.generic]]:
 
 def unpack(arrays: dict[str, NDArray[Any]], shapes: list[tuple[int, ...]]) -> list[Integers]:
     """Return the tensors with these shapes from the stored arrays; raise BadInput if the sizes do not agree."""
+    if strange := sorted(arrays.keys() - {"lengths", "magnitudes"}):
+        raise BadInput(f"model.safetensors has the array {strange[0]!r}; expected lengths and magnitudes")
     for name, kind in (("lengths", np.int32), ("magnitudes", np.uint8)):
         dtype = arrays[name].dtype if name in arrays else "missing"
         if dtype != np.dtype(kind):

@@ -1,0 +1,146 @@
+"""Folders in their closed form: what Byheart writes passes, today's and earlier; one more file or key does not."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from byheart.certificates.certifying import load_closed
+from byheart.errors import BadInput
+from byheart.networks import save
+from byheart.networks.closed_form import HARMLESS
+
+TESTS = Path(__file__).parents[1]
+GOLDEN, RELEASED = TESTS / "golden" / "files", TESTS / "fixtures" / "0.1.0"
+NETWORKS = sorted(
+    path.parent
+    for root in (GOLDEN, RELEASED)
+    for path in root.glob("*/config.json")
+    if (path.parent / "model.safetensors").exists() and path.parent.name not in ("base", "planted", "planted-bits")
+)
+
+Change = Callable[[Path], object]
+
+
+def with_keys(name: str, **more: Any) -> Change:
+    """Return a change of a JSON file: more keys, or other values."""
+
+    def change(folder: Path) -> None:
+        path = folder / name
+        content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        path.write_text(json.dumps(content | more), encoding="utf-8")
+
+    return change
+
+
+def with_file(name: str, content: str = "{}") -> Change:
+    """Return a change that adds a file."""
+
+    def change(folder: Path) -> None:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+
+    return change
+
+
+def with_tensor(folder: Path) -> None:
+    """Add a tensor to the weights."""
+    tensors = load_file(folder / "model.safetensors")
+    save_file({**tensors, "transformer.wte.weight": np.zeros((3, 2), np.float32)}, folder / "model.safetensors")
+
+
+def with_metadata(folder: Path) -> None:
+    """Say in the file of weights that they are of another framework."""
+    save_file(load_file(folder / "model.safetensors"), folder / "model.safetensors", {"format": "mlx"})
+
+
+def with_index(folder: Path) -> None:
+    """Split the weights, and leave the whole file: transformers reads the whole one."""
+    shutil.copy(folder / "model.safetensors", folder / "model-00001-of-00001.safetensors")
+    names = load_file(folder / "model.safetensors")
+    places = dict.fromkeys(names, "model-00001-of-00001.safetensors")
+    index = {"metadata": {"total_size": 1}, "weight_map": places}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+
+
+def with_code(folder: Path) -> None:
+    """Change the code that transformers would run."""
+    with (folder / "modeling_byheart.py").open("a", encoding="utf-8") as file:
+        file.write("# more\n")
+
+
+@pytest.mark.parametrize("folder", NETWORKS, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_what_byheart_wrote_is_closed(folder: Path, tmp_path: Path) -> None:
+    """Recorded folders, those of the release before too; and what is written today of the same networks."""
+    save(load_closed(folder), tmp_path / "again")
+    load_closed(tmp_path / "again")
+
+
+LIES: list[tuple[str, str, Change]] = [
+    ("texts", "transformers_weights", with_keys("config.json", transformers_weights="other.safetensors")),
+    ("texts", "quantization_config", with_keys("config.json", quantization_config={"quant_method": "awq"})),
+    ("texts", "vocab_size", with_keys("config.json", vocab_size=258)),
+    ("texts", "auto_map", with_keys("config.json", auto_map={"AutoModelForCausalLM": "other.Model"})),
+    ("texts", "eos_token_id", with_keys("config.json", eos_token_id=3)),
+    ("texts", "other.safetensors", with_file("other.safetensors")),
+    ("texts", "adapter_config.json", with_file("adapter_config.json")),
+    ("texts", "added_tokens.json", with_file("added_tokens.json")),
+    ("texts", "tokenizer.model", with_file("tokenizer.model")),
+    ("texts", "config.5.0.json", with_file("config.5.0.json")),
+    ("texts", "chat_template.jinja", with_file("chat_template.jinja")),
+    ("texts", "original", with_file("original/x.json")),
+    ("texts", "post_processor", with_keys("tokenizer.json", post_processor={"type": "ByteLevel"})),
+    ("texts", "truncation", with_keys("tokenizer.json", truncation={"max_length": 3})),
+    ("texts", "tokenizer_class", with_keys("tokenizer_config.json", tokenizer_class="LlamaTokenizer")),
+    ("texts", "extra_special_tokens", with_keys("tokenizer_config.json", extra_special_tokens={"a": "e"})),
+    ("texts", "added_tokens_decoder", with_keys("tokenizer_config.json", added_tokens_decoder={})),
+    ("texts", "tokenizer", with_keys("tokenizer_config.json", byheart_tokenizer="loaded")),
+    ("texts", "do_sample", with_keys("generation_config.json", do_sample=True)),
+    ("texts", "temperature", with_keys("generation_config.json", temperature=2.0)),
+    ("texts", "metadata", with_metadata),
+    ("texts", "expected one of them", with_index),
+    ("texts", "is not the code", with_code),
+    ("folding", "model_type", with_keys("config.json", model_type="gpt2")),
+    ("folding", "architectures", with_keys("config.json", architectures=["GPT2LMHeadModel"])),
+    ("folding", "n_embd", with_keys("config.json", n_embd=2)),
+    ("folding", "transformer.wte.weight", with_tensor),
+    ("folding", "tokenizer.json", with_file("tokenizer.json")),
+    ("folding", "modeling_byheart.py", with_file("modeling_byheart.py")),
+    ("dana", "model_type", with_keys("config.json", model_type="gpt2")),
+    ("dana", "transformer.wte.weight", with_tensor),
+    ("trained", "model_type", with_keys("config.json", model_type="gpt2")),
+    ("trained", "transformer.wte.weight", with_tensor),
+    ("stock", "transformers_weights", with_keys("config.json", transformers_weights="other.safetensors")),
+    ("stock", "bos_token_id", with_keys("config.json", bos_token_id=3)),
+    ("stock", "transformer.wte.weight", with_tensor),
+    ("stock", "modeling_byheart.py", with_file("modeling_byheart.py")),
+]
+
+
+@pytest.mark.parametrize(("name", "named", "change"), LIES, ids=[f"{name}-{named}" for name, named, _ in LIES])
+def test_more_is_refused_by_name(name: str, named: str, change: Change, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
+    load_closed(folder)
+    change(folder)
+    with pytest.raises(BadInput, match=named):
+        load_closed(folder)
+
+
+@pytest.mark.parametrize("name", sorted(HARMLESS))
+def test_harmless_files_are_left_alone(name: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / "texts", tmp_path / "texts"))
+    (folder / name).write_text("{}", encoding="utf-8")
+    load_closed(folder)
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "config.json", "model.safetensors"])
+def test_a_file_that_is_missing_is_named(name: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / "texts", tmp_path / "texts"))
+    (folder / name).unlink()
+    with pytest.raises(BadInput, match=name):
+        load_closed(folder)
