@@ -19,7 +19,8 @@ if that is proved. Numbers are integers over common denominators; exp and log ar
   far, in both formats). So softmax gives 0 to a score 1000 below the largest, and the sigmoid 1 / (1 + exp(-x)) is
   exactly 0 or 1 beyond 1000, where x may itself be rounded. An answer that is not proved like this is *undecided*.
 
-Questions come from the user's files alone: edits that a folder mentions are not applied. If a folder says that it
+A folder must hold no file or key that Byheart does not write, since other programs might load it. Questions come from
+the user's files alone: edits that a folder mentions are not applied. If a folder says that it
 refuses prompts that are no facts, by 16 bits or more, then a prompt with a flipped bit is asked per fact, too. Sizes
 are checked before anything is expanded. Exit code 0: all answers asked for are proved right; 1: they are not; 2: a file
 is unreadable, or of an unknown kind.
@@ -29,7 +30,8 @@ import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]  # files beside this one must not be imported in place of the standard library
-import argparse, ast, csv, decimal, functools, io, itertools, json, math, operator, os, random, struct, time, zipfile
+import argparse, ast, csv, decimal, functools, hashlib, io, itertools, json, math, operator, os, random, struct, time
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
@@ -38,6 +40,18 @@ Vector: TypeAlias = list[int]
 Json: TypeAlias = dict[str, Any]
 LARGEST = 1 << 26  # bytes of a file, also when unpacked; checking larger networks takes too long
 BITS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)  # precisions of enclosures, tried until one decides the answer
+HARMLESS = {"README.md", "LICENSE", "certificate.json", "task.npz", "grid", "grid.npz"}  # no program runs these
+HARMLESS |= {".git", ".gitattributes", ".gitignore", ".cache"}
+KEYS = {"byheart-exact-1": {"format", "network", "about"}, "byheart-softmax-1": {"format", "skip", "about"}}
+TENSORS = {"byheart-exact-1": {"lengths", "magnitudes"}, "byheart-softmax-1": {"W_in", "b_in", "W_U", "W_E", "W_pos"}}
+TENSORS["byheart-softmax-1"] |= {"W_Q", "W_K", "W_V", "W_O"}
+KEYS["byheart"] = {"model_type", "architectures", "auto_map", "dtype", "vocab_size", "spec", "about"}
+KEYS["byheart"] |= {"eos_token_id", "pad_token_id"}
+CODE = {"ece625d5344100d41a1039147fe81d9830aa69d38e444835561228d0ecc4f482"}  # SHA-256 of the code for other programs
+CODE |= {"81967f53430ba89aeeac79d5fd5ecf08063de7959bd3ae8570554926e3c604e6"}
+TOKENIZERS = {"c4429f1e2474db4d04f444c85ff683b8823c1aab37bdfb4a3f2d640704907966"}  # of the files for bytes
+TOKENIZERS |= {"67af072b5fda6725e6b084009153609d306e9d98988084a34083f37d5a36fe51"}
+TOKENIZERS |= {"d976ae3c7792453442867c7875a242c3c7178f818a29680aad0d519f771ee206"}
 SOFT, CAUSAL, UNIFORM, HARD = (f"{word}Attention" for word in ("Softmax", "CausalHardmax", "Uniform", "Hardmax"))
 
 
@@ -100,6 +114,34 @@ def read_weights(folder: str) -> Json:
         need({*found} == {name for name in places if places[name] == part}, f"{part}: not the tensors of {index}")
         tensors |= found
     return tensors
+
+
+def check_closed(folder: str, config: Json, name: str, texts: bool) -> None:
+    """Raise ValueError if other programs could load anything from the folder that is not read here."""
+    parts = {place for place in os.listdir(folder) if place.startswith("model-") and place.endswith(".safetensors")}
+    known = {"config.json", "model.safetensors", "model.safetensors.index.json", *parts, *HARMLESS}
+    beside = {"modeling_byheart.py", "generation_config.json", "tokenizer.json", "tokenizer_config.json"}
+    strange = {*os.listdir(folder)} - known - (beside if name == "byheart" else set())
+    strange |= config.keys() - KEYS[name]
+    need(not strange, f"{min(strange, default='')!r:.60} is nothing that Byheart writes for this network")
+    hashes = {place: hashlib.sha256(read(folder, place)).hexdigest() for place in beside & {*os.listdir(folder)}}
+    need(
+        hashes.get("modeling_byheart.py", min(CODE)) in CODE, "modeling_byheart.py is not a version that is known here"
+    )
+    for place in ("tokenizer.json", "tokenizer_config.json") if texts else ():
+        need(hashes.get(place) in TOKENIZERS, f"{place} is not the one for bytes")
+    if name == "byheart":
+        spec, ours = config["spec"], {"AutoConfig": "ByheartConfig", "AutoModelForCausalLM": "ByheartForCausalLM"}
+        auto_map = {key: f"modeling_byheart.{value}" for key, value in ours.items()}
+        expected = {"architectures": [ours["AutoModelForCausalLM"]], "auto_map": auto_map, "dtype": spec["precision"]}
+        end, refuse = config["about"].get("end"), config["about"].get("refuse") or {}
+        ends = [end, refuse["token"]] if refuse else end
+        expected |= {"model_type": name, "vocab_size": spec["vocab"], "eos_token_id": ends, "pad_token_id": end}
+        wrong = [key for key in config if key in expected and config[key] != expected[key]]
+        if "generation_config.json" in hashes:
+            settings = {"bos_token_id": None, "eos_token_id": ends, "pad_token_id": end, "do_sample": False}
+            wrong += ["generation_config.json"] * (json.loads(read(folder, "generation_config.json")) != settings)
+        need(not wrong, f"{wrong[:1]} is not what Byheart writes for this network")
 
 
 def read_npz(path: str) -> Json:
@@ -494,7 +536,9 @@ def verify(given: argparse.Namespace) -> Json:
     name, limit = config.get("format", config.get("model_type")), given.tolerance
     need(name in ("byheart-exact-1", "byheart-softmax-1", "byheart"), f"{name!r:.60} is not a kind that is known here")
     need(len([*filter(None, (given.texts, given.task, given.facts))]) == 1, "expected texts, --task or --facts FILE")
+    check_closed(given.folder, config, name, not given.task)
     tensors = read_weights(given.folder)
+    need({*tensors} <= TENSORS.get(name, {*tensors}), "model.safetensors: has other tensors than the network needs")
     task: Json = read_task(given.task) if given.task else {"kind": "texts"}
     fits = limit is None or (limit > 0 and name == "byheart-softmax-1" and "labels" not in task["kind"])
     need(fits, "--tolerance is for real answers, and above 0")

@@ -1,5 +1,7 @@
 """Folders in their closed form: what Byheart writes passes, today's and earlier; one more file or key does not."""
 
+import argparse
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -10,10 +12,14 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from byheart import verify
 from byheart.certificates.certifying import load_closed
 from byheart.errors import BadInput
 from byheart.networks import save
-from byheart.networks.closed_form import HARMLESS
+from byheart.networks.closed_form import EARLIER_CODE, HARMLESS
+from byheart.networks.folders import GRID
+from byheart.networks.transformer.modeling import modeling
+from byheart.tasks.tokenizers import Bytes
 
 TESTS = Path(__file__).parents[1]
 GOLDEN, RELEASED = TESTS / "golden" / "files", TESTS / "fixtures" / "0.1.0"
@@ -24,6 +30,7 @@ NETWORKS = sorted(
     if (path.parent / "model.safetensors").exists() and path.parent.name not in ("base", "planted", "planted-bits")
 )
 
+TEXT = "It was the best of times, it was the worst of times, it was the age of wisdom"
 Change = Callable[[Path], object]
 
 
@@ -129,6 +136,31 @@ def test_more_is_refused_by_name(name: str, named: str, change: Change, tmp_path
     change(folder)
     with pytest.raises(BadInput, match=named):
         load_closed(folder)
+
+
+SECOND = [lie for lie in LIES if lie[0] in ("texts", "folding", "dana") and lie[1] != "metadata"]
+"""Lies about networks that verify.py knows. Files of weights may say anything of themselves: it runs none."""
+
+
+@pytest.mark.parametrize(("name", "named", "change"), SECOND, ids=[f"{name}-{named}" for name, named, _ in SECOND])
+def test_verify_refuses_the_same(name: str, named: str, change: Change, tmp_path: Path) -> None:
+    """verify.py, which shares no code with Byheart, knows the same files, keys and tensors."""
+    folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
+    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+    task = {"texts": None, "folding": GOLDEN / "t.npz", "dana": GOLDEN / "t.npz"}[name]
+    texts = [str(tmp_path / "a.txt")] if task is None else []
+    given = {"texts": texts, "task": task and str(task), "facts": [], "tolerance": None, "sample": 1, "seed": 0}
+    assert verify.verify(argparse.Namespace(folder=str(folder), **given))["wrong"] == 0
+    change(folder)
+    with pytest.raises(ValueError, match="Byheart writes|the one for bytes|known here|other tensors|expected parts"):
+        verify.verify(argparse.Namespace(folder=str(folder), **given))
+
+
+def test_verify_has_the_same_lists() -> None:
+    assert HARMLESS.keys() | {GRID} == verify.HARMLESS
+    assert {hashlib.sha256(modeling().encode()).hexdigest(), *EARLIER_CODE} == verify.CODE
+    for content in Bytes().files().values():
+        assert hashlib.sha256(content).hexdigest() in verify.TOKENIZERS
 
 
 @pytest.mark.parametrize("name", sorted(HARMLESS))
