@@ -152,7 +152,7 @@ def test_verify_refuses_the_same(name: str, named: str, change: Change, tmp_path
     given = {"texts": texts, "task": task and str(task), "facts": [], "tolerance": None, "sample": 1, "seed": 0}
     assert verify.verify(argparse.Namespace(folder=str(folder), **given))["wrong"] == 0
     change(folder)
-    with pytest.raises(ValueError, match="Byheart writes|the one for bytes|known here|other tensors|expected parts"):
+    with pytest.raises(ValueError, match=r"Byheart writes|the one for bytes|known here|other tensors|expected parts"):
         verify.verify(argparse.Namespace(folder=str(folder), **given))
 
 

@@ -76,7 +76,7 @@ class Used:
     """A folder that transformers may be asked about, and how much of it."""
 
     folder: Path
-    extent: Extent = "sample"
+    extent: Extent = "no"
     seed: int = 0
     """Seed of the sample."""
 

@@ -81,7 +81,7 @@ def certify(
     executor: Workplace | None = None,
     device: str | None = None,
     tokenizer: Path | str | None = None,
-    as_used: Extent = "sample",
+    as_used: Extent = "no",
     report: Report | None = None,
 ) -> Certificate:
     """Check every answer of a network to ``questions``: a task, texts, or files with either.
@@ -99,8 +99,7 @@ def certify(
       same.
     - ``device``, say "cuda": for float Transformers and stock models.
     - ``tokenizer``: your copy of the tokenizer.json of a network in a folder, if the tokenizer is not Byheart's own.
-
-    - ``as_used``: how much of a folder is asked by transformers, in a process of its own: "sample", "all" or "no".
+    - ``as_used``: how much of a folder transformers is asked too, in a process of its own: "no", "sample" or "all".
 
     A folder must hold what Byheart writes for the network, and nothing else (:mod:`byheart.networks.closed_form`).
 
@@ -168,7 +167,7 @@ def recheck(
     larger radius, or another count. Its words and its margin are not compared.
     """
     subject = network_of(network, options.pop("tokenizer", None))
-    named, extent = options.pop("named", None), options.pop("as_used", "sample")
+    named, extent = options.pop("named", None), options.pop("as_used", "no")
     used = Used(Path(network), extent) if isinstance(network, Path | str) else None
     return recheck_asked(path, subject, asked(subject, questions, edits), JudgeOptions(**options), named, used)
 

@@ -66,8 +66,8 @@ class CertifyCommand:
     """Also tell two lies, shuffled answers and a perturbed weight, which must be found."""
     out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """File of the certificate (default: certificate.json in the network folder)."""
-    as_used: Extent = "sample"
-    """How much transformers is asked too, in a process of its own, from text to text: sample, all or no."""
+    as_used: Extent = "no"
+    """How much transformers is asked too, in a process of its own, from text to text: no, a sample, or all."""
     second_opinion: bool = False
     """Also ask verify.py, a short program that a person can read and that shares nothing with the judges."""
     sample: int | None = None
