@@ -1,4 +1,4 @@
-"""docs/elsewhere.md: the blocks that need more libraries, run where these are installed (make gguf, make lens, make onnx)."""
+"""docs/elsewhere.md: the blocks that need more libraries, or longer (make gguf, make lens, make onnx)."""
 
 import os
 import re
