@@ -60,6 +60,7 @@ gguf: setup  ## llama-cpp-python into .venv (built from source: minutes), and th
 
 onnx: setup  ## all tests of the export to ONNX; CI runs those that take seconds
 	ONNX=all $(BIN)/python -m pytest -q tests/export/test_onnx.py
+	ONNX=all $(BIN)/python -m pytest -q tests/export/test_page.py -k ONNX
 
 ray: setup  ## Ray into .venv (240 MB), and the tests on a cluster of two nodes
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 SERVER = """
-import importlib, json, os, runpy, sys
+import gc, importlib, json, os, runpy, sys, traceback
 
 for name in sys.argv[1:]:
     importlib.import_module(name)
+gc.freeze()  # so that children copy no memory to collect garbage
 
 for line in sys.stdin:
     script, arguments, folder = json.loads(line)
@@ -22,12 +23,23 @@ for line in sys.stdin:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         sys.argv = [script, *arguments]
         sys.path.insert(0, os.path.dirname(script))
-        runpy.run_path(script, run_name="__main__")
-        sys.exit()
+        code = 0
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            if isinstance(end.code, str):
+                print(end.code, file=sys.stderr)
+        except BaseException:
+            code = 1
+            traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # the interpreter takes a second to end: it would give back what was imported, piece by piece
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 """A program that reads a script, its arguments and a folder per line, and prints the exit code of each run."""
-OTHERS = ("matplotlib.figure", "numba", "torch")
+OTHERS = ("matplotlib.figure", "numba", "torch", "flint", "transformers.models.llama.modeling_llama")
 """Packages of others that are slow to import."""
 OURS = ("byheart.certificates", "byheart.cli.main", "byheart.compiler", "byheart.constructions", "byheart.lab")
 

@@ -173,7 +173,7 @@ print("LOADED", code, sorted(module for module in sys.modules if module.startswi
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkingServer]:
     """Forks of a process that has imported packages of others, and nothing of ours."""
-    server = ForkingServer(*OTHERS, "flint", "transformers", "transformers.models.llama.modeling_llama")
+    server = ForkingServer(*OTHERS)
     yield server
     server.close()
 

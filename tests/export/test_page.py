@@ -1,5 +1,6 @@
-"""docs/elsewhere.md: the blocks that need more libraries, run where these are installed (make gguf, make lens)."""
+"""docs/elsewhere.md: the blocks that need more libraries, or longer (make gguf, make lens, make onnx)."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ def test_every_section_is_run() -> None:
 @pytest.mark.filterwarnings("ignore")  # of other people's packages
 @pytest.mark.parametrize("section", NEEDS)
 def test_what_a_section_says(section: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if section == "ONNX Runtime" and os.environ.get("ONNX") != "all":
+        pytest.skip("takes half a minute: make onnx")
     for package in NEEDS[section]:
         pytest.importorskip(package, reason="not installed: make gguf, make lens")
     known: dict[str, Any] = {}
