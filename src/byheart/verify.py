@@ -129,7 +129,7 @@ def check_closed(folder: str, config: Json, name: str, texts: bool) -> None:
         hashes.get("modeling_byheart.py", min(CODE)) in CODE, "modeling_byheart.py is not a version that is known here"
     )
     for place in ("tokenizer.json", "tokenizer_config.json") if texts else ():
-        need(hashes.get(place) in TOKENIZERS, f"{place} is not the one for bytes")
+        need(hashes.get(place) in TOKENIZERS, f"{place} is not the one for bytes: byte pairs are not known here")
     if name == "byheart":
         spec, ours = config["spec"], {"AutoConfig": "ByheartConfig", "AutoModelForCausalLM": "ByheartForCausalLM"}
         auto_map = {key: f"modeling_byheart.{value}" for key, value in ours.items()}

@@ -133,7 +133,12 @@ def test_a_tokenizer_from_a_folder(here: Path, run: Run) -> None:
     assert run(*COMPILE, "facts.csv", "--tokenizer", "theirs").code == 0
     for prompt, completion in PAIRS:
         assert run("recite", "net", "--prompt", prompt, "--facts", "facts.csv").out == completion
-    assert run("certify", "net", "--facts", "facts.csv", "--recheck").code == 0
+    assert "expected --tokenizer with a copy that you trust" in run("certify", "net", "--facts", "facts.csv").complaint
+    assert run("certify", "net", "--facts", "facts.csv", "--recheck", "--tokenizer", "theirs").code == 0
+    tokenizer.normalizer = library.normalizers.Replace("Paris", "Berlin")
+    tokenizer.save(str(here / "theirs" / "tokenizer.json"))
+    other = run("certify", "net", "--facts", "facts.csv", "--tokenizer", "theirs").complaint
+    assert "tokenizer.json: normalizer is None" in other
     assert "holds the end token '</s>'" in run("recite", "net", "--prompt", "a</s>").complaint
 
 

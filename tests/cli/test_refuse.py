@@ -146,8 +146,8 @@ def test_a_folder_that_says_nonsense(net: Path, run: Run, refuse: object) -> Non
     config = json.loads((net / "config.json").read_text())
     config["about"]["refuse"] = refuse
     (net / "config.json").write_text(json.dumps(config))
-    assert "config.json: about.refuse" in run("recite", "net", "--prompt", "capital of France").complaint
-    assert run("certify", "net", "--facts", "facts.csv").code == 0, "nothing that a folder says has a say"
+    for command in (("recite", "net", "--prompt", "capital of France"), ("certify", "net", "--facts", "facts.csv")):
+        assert "config.json: about.refuse" in run(*command).complaint
 
 
 @pytest.mark.parametrize("refuse", ["auto", 0, -1, 65, 10**9, True, [8]], ids=str)

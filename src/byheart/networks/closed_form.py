@@ -16,7 +16,6 @@ from reprlib import repr as shortened
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.files.replacement import is_leftover
 from byheart.files.tensors import read_metadata
 from byheart.files.untrusted import MAX_JSON_BYTES, digest, parse_object, read_bytes, read_json
 from byheart.networks.folders import CONFIG, GENERATION, GRID, MODELING, TASK, TOKENIZER, name_in
@@ -62,7 +61,8 @@ def check_closed(folder: Path, network: Network, tokenizer: Mapping[str, bytes] 
     is_gpt2 = name_in(config) == "gpt2"
     for path in sorted(folder.iterdir()):
         is_known = path.name in {CONFIG, *HARMLESS, *written} or (is_gpt2 and path.name in BESIDE_GPT2)
-        if not is_known and path not in weight_files(folder) and not (path.name == GRID or is_leftover(path)):
+        is_draft = path.name.startswith(".") and path.name.endswith(".byheart")  # of a process that writes just now
+        if not is_known and path not in weight_files(folder) and path.name != GRID and not is_draft:
             expected = "which Byheart does not write and other programs may read; remove it"
             raise BadInput(f"{folder}: holds {path.name!r}, {expected}")
     if not is_gpt2:

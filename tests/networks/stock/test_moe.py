@@ -69,7 +69,9 @@ def test_it_comes_back_as_it_was(tmp_path):
     with torch.no_grad():
         label = int(theirs(tokens).logits[0, -1].argmax())
     facts = NextToken([[1, 2, 3]], [label], vocab=VOCAB, label_count=VOCAB)
-    assert certify(tmp_path / "net", facts).certified
+    assert certify(loaded, facts).certified
+    with pytest.raises(BadInput, match="bos_token_id is 10, and would precede every question"):
+        certify(tmp_path / "net", facts)
     other, place = perturbed(loaded, np.random.default_rng(0), 3)
     assert other.fingerprint != loaded.fingerprint
     assert place
