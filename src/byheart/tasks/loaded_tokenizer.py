@@ -3,7 +3,8 @@
 It is used through the library ``tokenizers``, without the special tokens that it may add. A text that it does not
 restore letter for letter is refused, because another text would be memorized. So is a tokenizer with ``dropout``,
 because a prompt would get other tokens, and one that may lengthen a text too much. Not checked: how long the tokenizer
-takes. A regular expression that backtracks may take forever, and nothing within the process can interrupt it.
+takes. The library gives up on a regular expression that backtracks too much at one letter, but it may take a while at
+each, and nothing within the process can interrupt it.
 """
 
 import json
