@@ -1,4 +1,4 @@
-"""Draw the figures of the benchmarks: bits per parameter, growth, precision and robustness."""
+"""Figures of the benchmarks: bits per parameter, growth, precision and robustness."""
 
 import math
 from collections.abc import Sequence
