@@ -356,7 +356,7 @@ def from_the_lab(demo: Demo, title: str) -> Section:
 
 
 def refused(demo: Demo, title: str) -> Section:
-    """Ask for a hardmax layer that cannot exist, and show two sequences that it would confuse."""
+    """Ask a hardmax layer for what it cannot do, and show two sequences that it confuses."""
     task, N = demo.folder / "tags.npz", 200
     demo.run("task", "random", "--seq-to-seq", *_sizes(N, length=8, labels=10), "-o", task)
     hardmax = ("--attention", "hardmax", "-o", demo.folder / "hardmax")
@@ -377,12 +377,12 @@ STEPS: dict[str, Step] = {
     "Python's own source into a Transformer": compiled,
     "It recites, and what it recites runs": recited,
     "Is it true? Certified; lies found": is_it_true,
-    "Facts, and what is none": knows_facts,
+    "Facts, and what is not a fact": knows_facts,
     "Every construction on one task": compared,
     "Folding, on a larger task": folded,
     "Trained beside built, both counted": trained,
     "From the lab: results that come with it": from_the_lab,
-    "What cannot be is refused": refused,
+    "The impossible is refused": refused,
     "The explorer": explored,
 }
 
