@@ -111,7 +111,7 @@ def lap(seconds: dict[str, float], name: str, began: float) -> float:
 
 
 def certified(network: TransformerNetwork, N: int, asked: int) -> dict[str, float]:
-    """Ask the first ``asked`` questions (0: all), once without and once with a proof, piece by piece."""
+    """Ask the first ``asked`` questions (0: all) in PyTorch, and prove them by compiled code, piece by piece."""
     found: dict[str, float] = {"asked": 0, "wrong": 0, "not proved": 0, "margin": math.inf}
     seconds = dict.fromkeys(("as it is", "proof", "PyTorch"), 0.0)
     forced_answers(network, *_first(piece(0, FEW), 1), compiled=True)  # compiles code first
@@ -243,11 +243,11 @@ def certify(tiny: bool, asked: int) -> None:
         "wrong",
         "not proved",
         "smallest margin",
-        "plain",
-        "with proof",
-        "proof in PyTorch",
+        "PyTorch",
+        "compiled proof",
+        "PyTorch proof",
     )
-    rows = table("Asked, without and with a proof; µs per question", *columns)
+    rows = table("Asked, and proved; µs per question", *columns)
     for N in (2_000,) if tiny else (10**6, 10**7):
         told = measured(N, tiny, asked)
         found = told["certified"]

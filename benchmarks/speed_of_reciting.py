@@ -133,10 +133,10 @@ def front(tiny: bool) -> None:
 
 
 def prove(tiny: bool) -> None:
-    """Ask every question without and with a proof, by compiled code, and prove the first questions in PyTorch."""
+    """Ask every question in PyTorch, prove it by compiled code, and prove the first questions in PyTorch."""
     N, few = (300, 100) if tiny else (1_000_000, 4096)
     names, files = sources(tiny)
-    columns = ("network", "questions", "plain", "with proof", "proof in PyTorch", "ratio", "same", "not proved")
+    columns = ("network", "questions", "PyTorch", "compiled proof", "PyTorch proof", "ratio", "same", "not proved")
     rows = table("Certifying, µs per question on one thread", *columns)
     for name, given in ((f"N = {N:,}", task_of(N)), (" and ".join(names) + ", bytes", files)):
         built = compile(given)

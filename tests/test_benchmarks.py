@@ -107,14 +107,24 @@ COLUMNS = {
     "same_bits": [["device", "threads", "wrong", "contexts/s", "digest", "one by one the same"]],
     "scale": [
         ["N", "shards", "columns × rows", "parameters", "bits/parameter", "load", "map", "solve", "µs each", "GiB"],
-        ["N", "shards", "asked", "wrong", "not proved", "smallest margin", "plain", "with proof", "proof in PyTorch"],
+        [
+            "N",
+            "shards",
+            "asked",
+            "wrong",
+            "not proved",
+            "smallest margin",
+            "PyTorch",
+            "compiled proof",
+            "PyTorch proof",
+        ],
     ],
     "scarce": [["step", "memory", "CPU", "memory, limit 500M", "CPU", "the same"]],
     "second_opinion": [["network", "answers", "judge", "verify.py", "what it found"]],
     "speed_of_reciting": [
         ["network", "module", "guessing 16", "compiled", "ratio", "logits equal", "errors"],
         ["N", "by the network's front", "by the loop", "ratio", "same network"],
-        ["network", "questions", "plain", "with proof", "proof in PyTorch", "ratio", "same", "not proved"],
+        ["network", "questions", "PyTorch", "compiled proof", "PyTorch proof", "ratio", "same", "not proved"],
     ],
     "stock": [
         ["refinement", "N = 100,000"],
