@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from byheart.errors import BadInput
+from byheart.files.tokenizer_growth import check_growth
 from byheart.files.untrusted import parse_object, read_json, read_part
 from byheart.networks.folders import CONFIG, WEIGHTS
 from byheart.networks.planted import BEFORE, OURS, modeling_plant
@@ -278,6 +279,11 @@ def tokenizer_in(folder: Path) -> Any:
 
     if not any((folder / name).is_file() for name in TOKENIZERS):
         raise BadInput(f"{folder}: has no tokenizer; put its tokenizer.json there, or give token ids with --ids")
+    if (file := folder / "tokenizer.json").is_file():
+        try:
+            check_growth(read_json(file))
+        except BadInput as error:
+            raise BadInput(f"{folder}: its tokenizer cannot be loaded ({error}); give token ids with --ids") from error
     try:
         with quiet():
             return AutoTokenizer.from_pretrained(folder)
