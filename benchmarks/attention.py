@@ -45,19 +45,19 @@ class Queries:
     dim: int
 
     def task(self, examples: int, *, shared: bool) -> QueryTargets:
-        """Contexts and queries uniform on [0, 1]^d, real targets."""
+        """Draw contexts and queries uniformly from [0, 1]^d, with real targets."""
         rng = np.random.default_rng(0)
         task = random_queries(examples=examples, length=self.length, dim=self.dim, labels=None, shared=shared, rng=rng)
         assert isinstance(task, QueryTargets)
         return task
 
     def settings(self, head_dim: int, way: Literal["saturated", "generic"]) -> mahdavi_2024.MahdaviSettings:
-        """Those of the construction."""
+        """Return the construction's settings."""
         return mahdavi_2024.MahdaviSettings(self.heads, head_dim, way)
 
 
 def mahdavi(tiny: bool) -> None:
-    """Real targets, every output enclosed; the rank of the features proved."""
+    """Enclose every output for real targets, and prove the rank of the features."""
     sizes = Queries(heads=4, length=6, dim=8) if tiny else Queries(heads=20, length=32, dim=64)
     H, n = sizes.heads, sizes.length
     rows = table(
@@ -91,7 +91,7 @@ def mahdavi(tiny: bool) -> None:
 
 
 def beyond(sizes: Queries, most: int) -> None:
-    """Where attention ends: d_h = 1, and one example more than the rank allows."""
+    """Show where attention fails: at d_h = 1, and with one example more than the rank allows."""
     task, more = sizes.task(most, shared=True), sizes.task(most + 1, shared=True)
     try:
         build("mahdavi-2024", task, settings=sizes.settings(1, "generic"))
@@ -105,7 +105,7 @@ def beyond(sizes: Queries, most: int) -> None:
 
 
 def vectors(tiny: bool) -> None:
-    """Targets of d_v numbers, every coordinate enclosed; and queries whose Kruskal rank is less than n."""
+    """Enclose every coordinate of targets of d_v numbers, also for queries whose Kruskal rank is less than n."""
     H, n, d = (2, 3, 5) if tiny else (10, 16, 32)
     rows = table(
         f"mahdavi-2024, saturated: d = {d}, n = d_h = {n}, contexts of their own, tolerance 1e-6",
@@ -131,13 +131,13 @@ def vectors(tiny: bool) -> None:
 
 
 def low_rank(examples: int, rank: int, dim: int, rng: np.random.Generator) -> Floats:
-    """Vectors in a space of ``rank`` dimensions, exactly: whole numbers, any ``rank`` of them all but surely free."""
+    """Return integer vectors that span exactly ``rank`` dimensions, any ``rank`` of them almost surely independent."""
     left, right = rng.integers(-999, 1000, (examples, rank)), rng.integers(-999, 1000, (rank, dim))
     return (left @ right).astype(np.float64)
 
 
 def dana(tiny: bool) -> None:
-    """Associations: as many as the theorem says, and not one head more."""
+    """Store as many associations as the theorem promises for the number of heads."""
     rows = table(
         "dana-2025: associations, every logit enclosed",
         *("ω", "n", "d", "d_h", "H", "N = H·d_h + d", "parameters", "3N", "condition", "smallest margin", "certified"),
@@ -159,7 +159,7 @@ def dana(tiny: bool) -> None:
 
 
 def bottleneck(tiny: bool) -> None:
-    """Distributions: the divergence that rank d leaves, and every term of the bound with a tenth left out."""
+    """Print the divergence that rank d leaves, and every term of the bound if a tenth is left out."""
     rng, vocab = np.random.default_rng(0), 4 if tiny else 20
     task = random_distribution(examples=vocab**2, length=2, vocab=vocab, shape="every", rng=rng)
     rows = table(
@@ -192,12 +192,12 @@ def _short(built: Built, name: str) -> str:
 
 @cache
 def docstrings(tiny: bool) -> list[str]:
-    """The documentation strings of the interpreter's own modules, a text each; of a few of them, where it is tiny."""
+    """Return the docstrings of the interpreter's own modules, one text per module; only of 20 modules if ``tiny``."""
     return ["\n\n".join(found).replace("\f", " ") for found in islice(library_docstrings(), 20 if tiny else None)]
 
 
 def madden(tiny: bool) -> None:
-    """The distributions of a real text, to the entropy of the data."""
+    """Fit the next-token distributions of a real text, down to the entropy of the data."""
     N, vocab = (10, 50) if tiny else (1000, 500)
     task: NextTokenDistribution = corpus_distribution(docstrings(tiny), length=8, vocab=vocab, examples=N).task()
     built = build("madden-2024", task)
@@ -217,7 +217,7 @@ def madden(tiny: bool) -> None:
 
 
 def real_vectors(tiny: bool) -> None:
-    """Mahdavi et al.'s assumptions on token vectors of real language; needs the extra "embeddings"."""
+    """Check Mahdavi et al.'s assumptions on token vectors of real language; needs the extra "embeddings"."""
     N, lengths = (3, (4,)) if tiny else (200, (16, 32))
     rows = table(
         f"Token vectors of a sentence model (d = 384), N = {N} contexts of documentation strings",
@@ -238,7 +238,7 @@ def real_vectors(tiny: bool) -> None:
 
 
 def layers(tiny: bool) -> None:
-    """The same assumptions behind every layer of the encoder, with the bounds found; needs the extra "embeddings"."""
+    """Check the assumptions after every layer of a sentence encoder, and bound the ranks; needs "embeddings"."""
     N, length = (3, 4) if tiny else (100, 16)
     rows = table(
         f"Every layer of a sentence model (d = 384), N = {N} contexts of n = {length} tokens of documentation strings",

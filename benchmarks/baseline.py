@@ -1,11 +1,11 @@
-"""How much a trained GPT memorizes of a random task: the fair counterpart of the networks that are built.
+"""Measure how much of a random task a trained GPT memorizes: the fair counterpart of the networks that are built.
 
     PYTHONPATH=src python benchmarks/baseline.py --parameters 40000 --seconds 240 --device cuda --out baseline.json
 
 The task is :func:`byheart.tasks.random_next_token`'s: N contexts of n tokens, each with one of C labels, all uniform.
-One network (an ensemble of one) is trained for each depth and each learning rate; the budget is divided among them, and
-the best counts. A budget in seconds is made into steps by timing some of them first. Needs numpy and torch only. The
-file of results is written anew after every run, so what is finished is kept.
+One network (an ensemble of one) is trained for each depth and each learning rate. The budget is divided among them, and
+the best counts. A budget in seconds is converted to steps by timing some steps first. Needs numpy and torch only. The
+file of results is rewritten after every run, so finished runs are kept.
 """
 
 import argparse
@@ -33,25 +33,25 @@ Run = dict[str, Any]
 
 
 def options() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--examples", type=int, default=100_000, help="N, contexts to memorize")
-    add("--length", type=int, default=8, help="n, tokens of a context")
-    add("--vocab", type=int, default=256, help="ω, tokens in all")
-    add("--labels", type=int, default=256, help="C, labels in all")
-    add("--parameters", type=int, default=40_000, help="most parameters of the network, everything counted")
-    add("--layers", type=int, nargs="+", default=[None], help="depths to try, 1 to 4; one is chosen if none is given")
-    add("--untied", action="store_true", help="a table of its own for the labels")
+    add("--length", type=int, default=8, help="n, tokens per context")
+    add("--vocab", type=int, default=256, help="ω, number of different tokens")
+    add("--labels", type=int, default=256, help="C, number of different labels")
+    add("--parameters", type=int, default=40_000, help="largest number of parameters, everything counted")
+    add("--layers", type=int, nargs="+", default=[None], help="depths to try, 1 to 4 (default: chosen)")
+    add("--untied", action="store_true", help="do not share the embedding table with the labels")
     add("--learning-rates", type=float, nargs="+", default=[1e-2], help="largest learning rates to try")
     add("--seconds", type=float, default=None, help="training time of all runs together")
-    add("--steps", type=int, default=None, help="steps of each run, instead of seconds")
-    add("--batch", type=int, default=1 << 14, help="most examples of a batch")
-    add("--no-graph", action="store_true", help="no CUDA graph: slower, if one should fail")
-    add("--seed", type=int, default=0, help="of the task and of the training")
+    add("--steps", type=int, default=None, help="number of steps of each run, instead of --seconds")
+    add("--batch", type=int, default=1 << 14, help="largest number of examples per batch")
+    add("--no-graph", action="store_true", help="do without a CUDA graph, which is slower, if recording one fails")
+    add("--seed", type=int, default=0, help="seed of the task and of the training")
     add("--device", type=usable, default="cpu", help="cpu, cuda, cuda:1, …")
     add("--out", type=Path, default=None, help="JSON file for all results")
-    add("--tiny", action="store_true", help="a few steps of tiny networks, to see that it runs")
+    add("--tiny", action="store_true", help="run a few steps of tiny networks, to see that it runs")
     given = parser.parse_args()
     if given.tiny:
         vars(given).update(TINY)
@@ -61,7 +61,7 @@ def options() -> argparse.Namespace:
 
 
 def member_of(given: argparse.Namespace, network: SmallGPT, learning_rate: float, steps: int) -> Member:
-    """The network with the task; Adam with memorizing as its only goal."""
+    """Return the network with its task and its training: Adam, with memorizing as its only goal."""
     sizes: dict[str, int] = {name: getattr(given, name) for name in ("examples", "length", "vocab", "labels")}
     task = random_next_token(**sizes, rng=np.random.default_rng(given.seed))
     training = Training(
@@ -71,23 +71,23 @@ def member_of(given: argparse.Namespace, network: SmallGPT, learning_rate: float
         schedule="warm-up-cosine",
         betas=(0.9, 0.99),
         warm_up=0.03,
-        largest_norm=1.0,  # rates are large, and a single bad step must not end a run
+        largest_norm=1.0,  # rates are large; a single bad step must not end a run
     )
     examples = {"tokens": torch.tensor(task.inputs), "answers": torch.tensor(task.labels)}
     return Member(network, training, given.seed, examples)
 
 
 def steps_within(seconds: float, member: Member, device: torch.device, *, graph: bool) -> int:
-    """How many steps take so long."""
+    """Return the number of steps that take ``seconds``."""
     stack = Stack([member], member.architecture, device, torch.float32, graph=graph)
-    stack.advance(TIMED_STEPS)  # a graph is recorded before anything is timed
+    stack.advance(TIMED_STEPS)  # record the graph before anything is timed
     start = time.perf_counter()
     stack.advance(TIMED_STEPS)
     return max(1, int(seconds * TIMED_STEPS / (time.perf_counter() - start)))
 
 
 def run(given: argparse.Namespace, network: SmallGPT, learning_rate: float, seconds: float | None) -> Run:
-    """Train one network; its row of results."""
+    """Train one network and return its row of results."""
     graph, steps = not given.no_graph, given.steps
     if seconds is not None:
         timed = member_of(given, network, learning_rate, steps=2 * TIMED_STEPS)
@@ -105,7 +105,7 @@ def run(given: argparse.Namespace, network: SmallGPT, learning_rate: float, seco
 
 
 def table(runs: list[Run]) -> str:
-    """One line per run, the best first."""
+    """Return a table with one line per run, the best first."""
     lines = [
         "layers  d_model  d_ff  parameters    rate  bits/parameter  bits memorized  accuracy     steps   epochs      s"
     ]
@@ -120,7 +120,7 @@ def table(runs: list[Run]) -> str:
 
 
 def main() -> None:
-    """Make the task, train, tell."""
+    """Train every network and print the results."""
     given = options()
     tries = list(itertools.product(given.layers, given.learning_rates))
     seconds = None if given.seconds is None else given.seconds / len(tries)
@@ -130,7 +130,7 @@ def main() -> None:
         network = gpt_with(*sizes, layers=layers, tied=not given.untied)
         print(f"{network.layers} layers, learning rate {rate:g}", flush=True)
         runs.append(run(given, network, rate, seconds))
-        # A run that went astray has no number, and comes last.
+        # A run that diverged has no number, and comes last.
         runs.sort(key=lambda row: -row["memorized_bits"] if math.isfinite(row["memorized_bits"]) else math.inf)
         if given.out is not None:
             settings = {name: value for name, value in vars(given).items() if name not in ("out", "tiny")}

@@ -1,8 +1,8 @@
-"""The figures of exact networks in docs/numbers.md, measured on this machine. Run by `make bench`: six minutes.
+"""Measure the figures of exact networks in docs/numbers.md on this machine. Run by `make bench`: six minutes.
 
     python benchmarks/bench.py folding
 
-Tables of counts, times and ratios. Nothing is asserted about times: they are for reading.
+Prints tables of counts, times and ratios. Nothing is asserted about times.
 """
 
 import math
@@ -27,26 +27,26 @@ FOLDING = CONSTRUCTIONS["folding"]
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Seconds that ``work`` takes."""
+    """Return the number of seconds that ``work`` takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def points(examples: int, labels: int = 2) -> NextToken:
-    """Integer keys below N², one label each."""
+    """Draw integer keys below N² with one label each."""
     rng = np.random.default_rng(0)
     return random_next_token(examples=examples, length=1, vocab=examples**2, labels=labels, rng=rng)
 
 
 def sequences(examples: int, length: int = 32, vocab: int = 1000) -> NextToken:
-    """Random sequences with random bits."""
+    """Draw random sequences with one random bit each."""
     rng = np.random.default_rng(0)
     return random_next_token(examples=examples, length=length, vocab=vocab, labels=2, rng=rng)
 
 
 def label_engine(tiny: bool) -> None:
-    """Dense parameters of the label engine over √(N log₂N); 70 is the figure to stay below."""
+    """Divide the label engine's dense parameters by √(N log₂N); the ratio should stay below 70."""
     rows = table(
         "Label engine (vardi-2022), C = 2, keys below N²",
         "N",
@@ -75,7 +75,7 @@ def label_engine(tiny: bool) -> None:
 
 
 def length_is_free(tiny: bool) -> None:
-    """Next-token parameters against n at N = 1000."""
+    """Count next-token parameters against n at N = 1000."""
     N = 30 if tiny else 1000
     rows = table(
         f"Next-token (kajitsuka-sato-2025), N = {N}, C = 2: the length is almost free",
@@ -92,13 +92,13 @@ def length_is_free(tiny: bool) -> None:
 
 
 def growth(tiny: bool) -> None:
-    """Build and certificate times against N."""
+    """Measure the times of building and certifying against N."""
     rows = table(
         "Times (kajitsuka-sato-2025, n = 32, vocabulary 1000, C = 2, one thread)",
         "N",
         "built in",
         "certified in",
-        "µs a sequence",
+        "µs per sequence",
         "answers",
     )
     seconds: list[tuple[int, float, float]] = []
@@ -118,7 +118,7 @@ def growth(tiny: bool) -> None:
 
 
 def trade_offs(tiny: bool) -> None:
-    """Fewer layers or fewer bits cost parameters: Õ(N/L) and Õ(N/b)."""
+    """Limit the layers or the bits, which costs parameters: Õ(N/L) and Õ(N/b)."""
     N = 100 if tiny else 10_000
     task = points(N)
     rows = table(
@@ -140,8 +140,8 @@ def trade_offs(tiny: bool) -> None:
 
 
 def evaluators(tiny: bool) -> None:
-    """The compiled evaluation by the batch against python-flint, sequence by sequence."""
-    rows = table("Exact evaluation, one thread, keys a second", "network", "limbs", "flint", "limbs ÷ flint")
+    """Compare compiled evaluation in batches with python-flint's, sequence by sequence."""
+    rows = table("Exact evaluation, one thread, keys per second", "network", "limbs", "flint", "limbs ÷ flint")
     few_examples, many = (20, 40) if tiny else (1000, 10_000)
     for construction, N in (
         ("kajitsuka-sato-2025", few_examples),
@@ -158,7 +158,7 @@ def evaluators(tiny: bool) -> None:
 
 
 def folding_plans(tiny: bool) -> None:
-    """Folding's parameters for N questions and C labels, before anything is built, and where they are."""
+    """Plan folding's parameters for N questions and C labels without building anything, and count them by role."""
     labels, sizes = (2, 3, 5, 10, 100, 256, 1000, 10_000), (100, 1000) if tiny else (10**2, 10**3, 10**4, 10**5, 10**6)
     title = "Folding, planned, n = 16, vocabulary 64: parameters without embedding, zeros counted"
     rows = table(title, "N", *(f"C = {C:,}" for C in labels))
@@ -180,7 +180,7 @@ def folding_plans(tiny: bool) -> None:
 
 
 def folding(tiny: bool) -> None:
-    """Folding at the sizes that its figures are named for; the last row takes two minutes."""
+    """Build folding at the sizes that its published figures are for; the last row takes two minutes."""
     title = "Folding, n = 16, vocabulary 64 (zeros counted)"
     columns = (
         "C",
@@ -227,8 +227,8 @@ def folding(tiny: bool) -> None:
 
 
 def waves(tiny: bool) -> None:
-    """Folding's evaluation with chains of folds as one wave and words as float64 products, and without."""
-    columns = ("N", "built in", "certified in", "fold by fold", "ratio", "µs a sequence")
+    """Evaluate folding with and without its shortcuts: chains of folds as one wave, words as float64 products."""
+    columns = ("N", "built in", "certified in", "fold by fold", "ratio", "µs per sequence")
     rows = table("Folding, C = 2, n = 16, vocabulary 64, certified; fold by fold on a tenth of the sequences", *columns)
     for N in (100, 300) if tiny else (10**4, 10**5, 10**6):
         task = random_next_token(examples=N, length=16, vocab=64, labels=2, rng=np.random.default_rng(0))
@@ -246,7 +246,7 @@ def waves(tiny: bool) -> None:
 
 
 def seq_to_seq(tiny: bool) -> None:
-    """Seq-to-seq with token ids and with vectors."""
+    """Build for seq-to-seq tasks, with token ids and with vectors."""
     rows = table(
         "Seq-to-seq (kajitsuka-sato-2025), n = 32, C = 10, vocabulary 200",
         "N",
@@ -278,7 +278,7 @@ SECTIONS: tuple[Callable[[bool], None], ...] = (
 
 if __name__ == "__main__":
     chosen = parser(__doc__, SECTIONS).parse_args()
-    evaluate(build("interpolate", points(10)).network, points(10).inputs)  # compile before anything is timed
+    evaluate(build("interpolate", points(10)).network, points(10).inputs)  # compiles code before anything is timed
     for section in SECTIONS:
         if not chosen.sections or section.__name__ in chosen.sections:
             section(chosen.tiny)

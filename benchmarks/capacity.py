@@ -1,11 +1,12 @@
-"""Capacity in bits: the ladder of trained networks, and networks that are built for the same labels.
+"""Measure capacity in bits: of the ladder of trained networks, and of networks built for the same labels.
 
     PYTHONPATH=src python benchmarks/capacity.py train --scale paper --device cuda --time-limit 240 --out ladder
     python benchmarks/capacity.py build --scale paper --out built
 
-`train` needs torch and numpy only. It writes a run (`byheart lab show ladder`) and, anew after every job, the table
-`ladder/capacity.csv`; called again it goes on. `build` compiles and builds networks for the tasks of the ladder's first
-seed, checks every answer, and writes `built/built.csv`. Both tables come with Byheart, in :mod:`byheart.papers`.
+`train` needs torch and numpy only. It writes a run (`byheart lab show ladder`) and the table `ladder/capacity.csv`,
+which is rewritten after every job; called again, it resumes. `build` compiles and builds networks for the tasks of the
+ladder's first seed, checks every answer, and writes `built/built.csv`. Both tables come with Byheart, in
+:mod:`byheart.papers`.
 """
 
 import time
@@ -28,7 +29,7 @@ TINY = ladder([800], [0.2], seeds=2, steps=5)
 
 
 def train(experiment: Experiment, device: str, time_limit: float | None, out: Path) -> None:
-    """Do what is pending of the ladder, job by job, and tell what its networks hold."""
+    """Run the pending jobs of the ladder, and print how many bits its networks hold."""
     start = time.perf_counter()
     begin = Run.resume if (out / "config.json").exists() else Run.create
     with begin(out, experiment) as run, Local(Given(experiment)) as executor:
@@ -56,7 +57,7 @@ def train(experiment: Experiment, device: str, time_limit: float | None, out: Pa
 
 
 def build(experiment: Experiment, out: Path) -> None:
-    """The networks that stand beside the ladder, for every number of examples in it."""
+    """Build the networks to compare the ladder with, for every number of examples in it."""
     from byheart.papers.capacity.beside import Labels, build_beside
 
     sizes = sorted({(rung.examples, rung.length, rung.vocab, rung.labels) for rung in experiment.configs})
@@ -73,11 +74,11 @@ def build(experiment: Experiment, out: Path) -> None:
 
 
 def main() -> None:
-    """Do what is asked for."""
+    """Run the parts that the command line names."""
     flags = parser(__doc__, out=Path("capacity"))
     add = flags.add_argument
-    add("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help="train or build; both if none")
-    add("--time-limit", type=float, metavar="SECONDS", help="begin no job of training after so many")
+    add("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help="train or build (default: both)")
+    add("--time-limit", type=float, metavar="SECONDS", help="start no training job after this time")
     options = parsed(flags)
     experiment = TINY if options.tiny else EXPERIMENTS["capacity"](options.scale)
     if "train" in options.parts or not options.parts:

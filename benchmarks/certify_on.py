@@ -1,12 +1,12 @@
-"""Certify a network on the random task that it was compiled from, on any device: every question asked.
+"""Certify a network on the random task that it was compiled from, on any device, by asking every question.
 
     byheart task random --examples 1000000 --length 8 --vocab 256 --labels 256 --seed 0 -o t.npz
     byheart compile --task t.npz --window 8 --layout experts -o net
     python benchmarks/certify_on.py net --examples 1000000 --device cuda
 
-The task is drawn anew from its seed, so that only the folder has to travel. Runs from the source tree with torch, numpy
-and safetensors alone (stock models: transformers too), and says then what `byheart certify --device` does. Exit 1
-if it is not certified.
+The task is drawn again from its seed, so only the folder has to be copied. Runs from the source tree with torch, numpy
+and safetensors alone (stock models: transformers too), and gives the verdict of `byheart certify --device`. Exits with
+1 if the network is not certified.
 """
 
 import argparse
@@ -27,7 +27,7 @@ LENGTH, VOCAB, LABELS = 8, 256, 256
 
 
 def tiny_network(task: NextToken) -> Network:
-    """Compiled into a stock Llama, as its folder holds it."""
+    """Compile the task into a stock Llama, save it, and load it."""
     from byheart.compiler import CompilerSettings, compile
 
     with TemporaryDirectory() as folder:
@@ -36,9 +36,9 @@ def tiny_network(task: NextToken) -> Network:
 
 
 def contexts_of(task: NextToken) -> Contexts:
-    """The task's questions, as `byheart.tasks.contexts` makes them, without compiled code: 8 tokens of a byte each."""
+    """Return the task's questions as `byheart.tasks.contexts` makes them, but without compiled code."""
     tokens = np.ascontiguousarray(task.inputs, np.uint8)
-    assert len(np.unique(tokens.view(np.uint64))) == len(tokens), "no two questions are alike"
+    assert len(np.unique(tokens.view(np.uint64))) == len(tokens), "all questions must differ"
     ends = np.arange(len(tokens) + 1, dtype=np.int64) * LENGTH
     labels, again = task.labels.astype(np.uint8), np.empty((2, 0), np.int32)
     places, prompts = (ends[1:] - 1).astype(np.int32), (LENGTH,) * len(tokens)
@@ -46,12 +46,12 @@ def contexts_of(task: NextToken) -> Contexts:
 
 
 def options() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", help="of a network that byheart compile --task wrote")
-    parser.add_argument("--examples", type=int, help="N of the task that it was compiled from")
+    parser.add_argument("folder", type=Path, nargs="?", help="folder of a network, written by byheart compile --task")
+    parser.add_argument("--examples", type=int, help="N of the task that the network was compiled from")
     parser.add_argument("--device", type=usable, default="cpu", help="cpu, cuda, cuda:1, …")
-    parser.add_argument("--tiny", action="store_true", help="a small network of its own, to see that it runs")
+    parser.add_argument("--tiny", action="store_true", help="compile a small network first, to see that it runs")
     given = parser.parse_args()
     if given.tiny:
         given.examples = 100
@@ -61,7 +61,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Ask every question."""
+    """Certify the network and print the counts."""
     given = options()
     rng = np.random.default_rng(0)
     task = random_next_token(examples=given.examples, length=LENGTH, vocab=VOCAB, labels=LABELS, rng=rng)

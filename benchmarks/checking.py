@@ -1,4 +1,4 @@
-"""Where the benchmarks save, load and certify networks."""
+"""Certification of networks, shared by the benchmarks."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from byheart.tasks import Questions
 
 
 def certified(built: Built, task: Questions, **options: Any) -> tuple[Certificate, float]:
-    """The certificate of the network as its folder holds it, and the seconds it took."""
+    """Save the network and certify it from its folder. Return the certificate and the seconds that it took."""
     with TemporaryDirectory() as folder:
         built.save(Path(folder) / "net")
         start = time.perf_counter()
@@ -20,6 +20,6 @@ def certified(built: Built, task: Questions, **options: Any) -> tuple[Certificat
 
 
 def judged(built: Built, task: Questions) -> str:
-    """How many answers of a network in memory are right, and how long that took."""
+    """Return how many answers of a network in memory are right, and the time, as text."""
     verdict = judge(built.network, task)
     return f"{verdict.checked - verdict.errors:,} of {verdict.checked:,}, {verdict.seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""Contextual mappings: the figures of kim-2023 and kajitsuka-sato-2024 in docs/numbers.md. Run by `make bench`.
+"""Measure contextual mappings: the figures of kim-2023 and kajitsuka-sato-2024 in docs/numbers.md (`make bench`).
 
     python benchmarks/contextual.py precision --plot precision.png
 
@@ -29,13 +29,13 @@ EXAMPLES = (50, 100, 200, 500, 1000, 2000)
 
 
 def random_task(examples: int, length: int, vocab: int, labels: int = 10) -> SeqToSeq:
-    """A random seq-to-seq task over token ids."""
+    """Draw a random seq-to-seq task over token ids."""
     rng = np.random.default_rng(0)
     return random_seq_to_seq(examples=examples, length=length, vocab=vocab, labels=labels, rng=rng)
 
 
 def kim(options: argparse.Namespace) -> None:
-    """Parameters over n and N, all built and certified, and the exponents of a·n^α + b·(nN)^β."""
+    """Build and certify for every n and N, and fit the parameters by a·n^α + b·(nN)^β."""
     lengths, examples = ((4, 8, 16), (5, 10, 20)) if options.tiny else (LENGTHS, EXAMPLES)
     for ids in ("digits", "hashed"):
         names = [f"N = {N:,}" for N in examples]
@@ -59,7 +59,7 @@ def kim(options: argparse.Namespace) -> None:
 
 
 def _two_powers(found: list[tuple[int, int, int]], second: Callable[..., Floats], name: str) -> str:
-    """a·n^α + b·x^β by least squares of relative errors; 95 % intervals from the covariance at the fit."""
+    """Fit a·n^α + b·x^β by least squares of relative errors; 95 % intervals come from the covariance at the fit."""
     n, N, p = (np.array(column, dtype=float) for column in zip(*found, strict=True))
     x = second(n, N)
 
@@ -76,7 +76,7 @@ def _two_powers(found: list[tuple[int, int, int]], second: Callable[..., Floats]
 
 
 def hard_task(examples: int, length: int, vocab: int) -> SeqToSeq:
-    """Sequences with the same n − 1 largest tokens; only the smallest differs, which softmax hardly sees."""
+    """Return sequences that share the n − 1 largest tokens; only the smallest differs, which softmax hardly sees."""
     rng = np.random.default_rng(0)
     largest = np.arange(vocab - length + 1, vocab)
     smallest = np.linspace(0, vocab - length, examples).astype(np.int64)
@@ -85,7 +85,7 @@ def hard_task(examples: int, length: int, vocab: int) -> SeqToSeq:
 
 
 def precision(options: argparse.Namespace) -> None:
-    """Bits that tell the context ids of kajitsuka-sato-2024 apart, against n and against ω."""
+    """Count the bits that tell the context ids of kajitsuka-sato-2024 apart, against n and against ω."""
     N = 5 if options.tiny else 50
     rows = table(
         f"kajitsuka-sato-2024, seq-to-seq, N = {N}, C = 10: bits that tell context ids apart",
@@ -113,7 +113,7 @@ def precision(options: argparse.Namespace) -> None:
 
 
 def hardmax(options: argparse.Namespace) -> None:
-    """Two sequences that H hardmax heads confuse, all at once, in exact arithmetic; and one softmax head does not."""
+    """Find two sequences that all of H hardmax heads confuse, in exact arithmetic, and one softmax head does not."""
     rows = table(
         "kajitsuka-sato-2024: two sequences of n different tokens, all but two shared, and H random hardmax heads",
         *("H", "d", "n", "tokens that differ", "heads that confuse them", "in", "softmax averages apart by"),
@@ -131,7 +131,7 @@ def hardmax(options: argparse.Namespace) -> None:
 
 
 def _apart(first: Integers, second: Integers, step: Integers) -> float:
-    """How far apart, in steps, a softmax head puts its two averages if the scores of neighbours differ by 1."""
+    """Return the distance, in steps, of a softmax head's two averages if the scores of neighbours differ by 1."""
     means = []
     for tokens in (first, second):
         places = np.array([(token - first[0]) @ step / (step @ step) for token in tokens], np.float64)

@@ -1,9 +1,9 @@
-"""The experiments of Dana, Pydi & Chevaleyre 2025 as plain Python, where nothing but torch and numpy is installed.
+"""Run the experiments of Dana, Pydi & Chevaleyre 2025 where nothing but torch and numpy is installed.
 
     PYTHONPATH=src python benchmarks/dana.py 1 2 --scale paper --device cuda --out results
 
-One CSV file per experiment, config and metrics side by side, written anew after every job; then the means over
-repetitions beside what was published. With --seeds there are more than the paper's 5, where single runs scatter.
+Writes one CSV file per experiment, config and metrics side by side, after every job. Then prints the means over
+repetitions beside the published ones. Single runs scatter: --seeds asks for more than the paper's 5 repetitions.
 """
 
 import time
@@ -21,7 +21,7 @@ Rows = list[dict[str, float | int | str | None]]
 
 
 def run(name: str, scale: str, device: str, out: Path, seeds: int | None = None) -> Rows:
-    """All jobs of an experiment, with its own number of seeds or so many; its table, which is also in a file."""
+    """Run all jobs of an experiment, with its own number of seeds or ``seeds``. Return its table and write it."""
     experiment = EXPERIMENTS[f"dana-2025-{name}"](scale)
     configs = experiment.configs
     if seeds is not None:
@@ -42,7 +42,7 @@ def run(name: str, scale: str, device: str, out: Path, seeds: int | None = None)
 
 
 def compare(name: str, rows: Rows) -> None:
-    """How far the means over repetitions are from the published ones, at the points that both have."""
+    """Print how far the means over repetitions are from the published ones, at the points that both have."""
     found = gaps(name, rows)
     columns = ("model_dim", "head_dim", "heads", "hidden", "published", "here", "gap", "all contexts")
     print("  ".join(f"{title:>12}" for title in columns))
@@ -52,15 +52,16 @@ def compare(name: str, rows: Rows) -> None:
         print("  ".join(f"{cell:>12}" for cell in (*sizes, *numbers)))
     told = f"largest gap {abs(found.largest.gap):.4f}, mean of gaps {found.mean:+.4f}"
     print(
-        f"experiment {name}: {len(found.points)} points, {told}, of their sizes {found.mean_absolute:.4f}", flush=True
+        f"experiment {name}: {len(found.points)} points, {told}, mean absolute gap {found.mean_absolute:.4f}",
+        flush=True,
     )
 
 
 def main() -> None:
-    """Run what is asked for."""
-    flags, told = parser(__doc__), f"of {', '.join(NAMES)}; all if none"
+    """Run the experiments that the command line names."""
+    flags, told = parser(__doc__), f"any of {', '.join(NAMES)} (default: all)"
     flags.add_argument("experiments", nargs="*", choices=[*NAMES, []], metavar="NAME", help=told)
-    flags.add_argument("--seeds", type=int, help="so many repetitions of every model; the paper's number if not given")
+    flags.add_argument("--seeds", type=int, help="repetitions per model (default: the paper's number)")
     options = parsed(flags)
     for name in options.experiments or NAMES:
         rows = run(name, "smoke" if options.tiny else options.scale, options.device, options.out, options.seeds)

@@ -1,4 +1,4 @@
-"""Dana, Pydi & Chevaleyre 2025 to the letter: each theorem's inequality beside what its network has. Two minutes.
+"""Check Dana, Pydi & Chevaleyre 2025: each theorem's inequality beside its network's values. Two minutes.
 
     python benchmarks/dana_theory.py guesses
 
@@ -20,12 +20,12 @@ from byheart.papers.dana_2025 import configs_of, lower_bound
 from byheart.tasks import NextToken, NextTokenDistribution
 
 SHAPES = ((16, 2, 4, 2), (36, 2, 6, 3), (36, 2, 6, 5), (30, 3, 5, 3), (30, 2, 8, 2))
-"""N, n, ω, d of the random distributions."""
+"""Sizes N, n, ω, d of the random distributions."""
 EPSILONS = (0.01, 0.03, 0.1, 0.3)
 
 
 def contexts(examples: int, length: int, vocab: int, rng: np.random.Generator) -> np.ndarray:
-    """Different contexts, in random order."""
+    """Draw different contexts, in random order."""
     drawn = rng.permutation(vocab**length)[:examples]
     return np.stack([drawn // vocab**place % vocab for place in range(length)], axis=1)
 
@@ -39,21 +39,21 @@ def distributions(examples: int, length: int, vocab: int, seed: int) -> NextToke
 
 
 def associations(vocab: int, examples: int | None = None, length: int = 2) -> NextToken:
-    """Random labels of random contexts, of all if no number is given."""
+    """Draw random labels for random contexts, or for all contexts if ``examples`` is None."""
     rng = np.random.default_rng(0)
     tokens = contexts(vocab**length if examples is None else examples, length, vocab, rng)
     return NextToken(tokens=tokens, labels=rng.integers(vocab, size=len(tokens)), label_count=vocab, vocab=vocab)
 
 
 def numbers(built: Built, *names: str) -> list[float]:
-    """Some of what was chosen."""
+    """Return the chosen numbers of these names."""
     found = [built.chosen[name] for name in names]
     assert all(isinstance(value, int | float) for value in found), found
     return [float(value) for value in found]  # type: ignore[arg-type]
 
 
 def left_out(tiny: bool) -> None:
-    """Theorem 1, ε > 0: the divergence, its right-hand side, and uniform answers, over 50 random tasks."""
+    """Compare Theorem 1's divergence, ε > 0, with its right-hand side and with uniform answers, on 50 random tasks."""
     count = 5 if tiny else 50
     for way in ("svd", "near"):
         rows = table(
@@ -81,7 +81,7 @@ def left_out(tiny: bool) -> None:
 
 
 def points(tiny: bool) -> list[tuple[int, int, int, int]]:
-    """ω, d, d_h, H of the paper's experiments 1 to 3, one of each."""
+    """Return the distinct ω, d, d_h, H of the paper's experiments 1 to 3."""
     if tiny:
         return [(8, 3, 3, 2), (8, 3, 3, 5)]
     every = (config for name in ("1", "2", "3") for config in configs_of(name))
@@ -90,7 +90,7 @@ def points(tiny: bool) -> list[tuple[int, int, int, int]]:
 
 
 def guesses(tiny: bool, out: Path | None = None) -> None:
-    """Corollary 2: H·d_h + d of all ω² contexts held, the others guessed; the accuracy, certified."""
+    """Certify Corollary 2's accuracy: of all ω² contexts, H·d_h + d are held and the others guessed."""
     rows = table(
         "dana-2025 --hold: all contexts of two tokens, random labels",
         *("ω", "d", "d_h", "H", "parameters", "held", "promised", "at least", "right", "accuracy", "certified"),
@@ -121,7 +121,7 @@ def guesses(tiny: bool, out: Path | None = None) -> None:
 
 
 def rank_one(tiny: bool) -> None:
-    """Remark 2: queries and keys of width 1, the same associations."""
+    """Count Remark 2's savings: queries and keys of width 1 hold the same associations."""
     rows = table(
         "dana-2025 --query-dim 1: N = H·d_h + d associations, every logit enclosed",
         *("ω", "n", "d", "d_h", "H", "N", "parameters, d_h", "width 1", "fewer", "(2d_h − 2)·H·d", "certified"),
@@ -143,14 +143,14 @@ def rank_one(tiny: bool) -> None:
 
 
 def codes(vocab: int, dim: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """The inner products of random signs, a column each, and by how much they differ from those of a basis."""
+    """Return the inner products of random sign codes, one code per token, and their largest distance from a basis's."""
     W = rng.choice([-1.0, 1.0], size=(dim, vocab)) / math.sqrt(dim)
     products = W.T @ W
     return products, float(np.abs(products - np.eye(vocab)).max())
 
 
 def lookup_tables(tiny: bool) -> None:
-    """Theorem 2: its bound beside ours and what codes with matched entropies have, for almost look-up tables."""
+    """Compare Theorem 2's bound for almost look-up tables with ours, and with codes of matched entropies."""
     rows = table(
         "Almost look-up tables: 100 contexts, one token of probability 1 − η each, codes of random signs; nats",
         *("ω", "d", "η", "c, drawn", "divergence", "Theorem 2", "c, proved", "Theorem 2 ", "ours", "uniform"),
@@ -176,7 +176,7 @@ def lookup_tables(tiny: bool) -> None:
 
 
 def _matched(p: np.ndarray, answer: int, products: np.ndarray, c: float, d: int) -> tuple[float, float, float]:
-    """One context's divergence with λ of the proof, and Theorem 2's bound with c as it is, and as it is proved."""
+    """Return one context's divergence at the proof's λ, and Theorem 2's bound with the drawn c and the proved c."""
     vocab, entropy, miss = len(p), -float((p * np.log(p)).sum()), float(1 - p[answer])
     wrong = np.delete(p, answer) / miss
     uneven = float(np.abs(wrong - 1 / (vocab - 1)).sum() / 2)
@@ -187,7 +187,7 @@ def _matched(p: np.ndarray, answer: int, products: np.ndarray, c: float, d: int)
 
 
 def zeros(tiny: bool) -> None:
-    """Theorem 3: half of all probabilities zero, δ = ε; the excess over the best encoder against ε log(1/ε)."""
+    """Compare Theorem 3's excess over the best encoder with ε log(1/ε): half of all probabilities are 0, δ = ε."""
     vocab = 4 if tiny else 10
     rng, N = np.random.default_rng(0), vocab**2
     p = rng.dirichlet(np.ones(vocab), size=N) * (rng.random((N, vocab)) < 0.5)
@@ -221,7 +221,7 @@ SECTIONS: tuple[Callable[..., None], ...] = (left_out, guesses, rank_one, lookup
 
 if __name__ == "__main__":
     options = parser(__doc__, SECTIONS)
-    options.add_argument("--out", type=Path, help="where guesses writes its points")
+    options.add_argument("--out", type=Path, help="CSV file for the points of guesses")
     chosen = options.parse_args()
     for section in SECTIONS:
         if not chosen.sections or section.__name__ in chosen.sections:

@@ -1,4 +1,4 @@
-"""The flag --device of the benchmarks."""
+"""The benchmarks' flag --device."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from byheart.errors import BadInput
 
 
 def usable(name: str) -> str:
-    """The name of a device, for argparse: one that cannot be used here is an error of the command line."""
+    """Return the device's name, as an argparse type. Raise ArgumentTypeError if it cannot be used here."""
     try:
         find_device(name)
     except BadInput as refusal:

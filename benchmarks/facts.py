@@ -1,10 +1,10 @@
-"""A knowledge base of words, compiled and certified: parameters a fact. A few minutes.
+"""Compile and certify a knowledge base of words, and count parameters per fact. A few minutes.
 
     python benchmarks/facts.py --facts 100000
 
-Subjects (a first and a last name), relations and objects are words of syllables; every subject has every relation once,
-and the object of each such pair is drawn at random. So a fact is log₂(objects) bits that nothing else tells. There are
-three ways to write the facts down: every byte a token, byte pairs trained on the facts, and every word a token.
+Subjects (a first and a last name), relations and objects are words of syllables. Every subject has every relation once,
+and the object of each pair is drawn at random, so a fact is log₂(objects) bits that nothing else predicts. The facts
+are tokenized in three ways: one token per byte, byte pairs trained on the facts, and one token per word.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SYLLABLES = [consonant + vowel for consonant, vowel in product("bdfgklmnprstvz",
 
 
 def words(count: int, syllables: int) -> list[str]:
-    """So many different words of so many syllables."""
+    """Return ``count`` different words of ``syllables`` syllables."""
     if count > len(SYLLABLES) ** syllables:
         raise ValueError(f"there are {len(SYLLABLES) ** syllables} words of {syllables} syllables; got {count}")
     digits = (np.unravel_index(number, (len(SYLLABLES),) * syllables) for number in range(count))
@@ -32,11 +32,11 @@ def words(count: int, syllables: int) -> list[str]:
 
 
 Known = list[tuple[str, str, str, str]]
-"""First name, last name, relation, object."""
+"""Rows of first name, last name, relation and object."""
 
 
 def knowledge(facts: int, seed: int = 0) -> Known:
-    """So many facts: all relations of the first subjects there are."""
+    """Draw ``facts`` facts: all relations of the first subject, then of the next, and so on."""
     rng = np.random.default_rng(seed)
     names = words(math.isqrt(facts // RELATIONS) + 1, 2)
     relations, objects = (words(count, 2) for count in (RELATIONS, OBJECTS))
@@ -46,14 +46,14 @@ def knowledge(facts: int, seed: int = 0) -> Known:
 
 
 def as_tokens(known: Known) -> Facts:
-    """Every word a token: ids in the order in which words turn up, apart for each place in a fact."""
+    """Make every word a token. Ids follow the order of first occurrence, separately for each place in a fact."""
     ids: dict[tuple[int, str], int] = {}
     numbered = [[ids.setdefault((place, word), len(ids)) for place, word in enumerate(row)] for row in known]
     return Facts([(row[:-1], row[-1:]) for row in numbered])
 
 
 def ways(known: Known) -> Iterator[tuple[str, Facts, dict[str, str]]]:
-    """The same facts in different tokens."""
+    """Yield the facts in each tokenization: its name, the facts, and the compiler's settings."""
     texts = Facts([(f"{first} {last} {relation}: ", object_) for first, last, relation, object_ in known])
     yield "bytes", texts, {}
     yield "bpe", texts, {"tokenizer": "bpe"}
@@ -61,17 +61,17 @@ def ways(known: Known) -> Iterator[tuple[str, Facts, dict[str, str]]]:
 
 
 def main() -> None:
-    """Compile, save, load, certify, print."""
+    """Compile, save, load and certify the facts in each tokenization, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--facts", type=int, default=100_000, help="how many (default: 100,000)")
-    parser.add_argument("--tiny", action="store_true", help="300 facts, to see that everything runs")
+    parser.add_argument("--facts", type=int, default=100_000, help="number of facts (default: 100,000)")
+    parser.add_argument("--tiny", action="store_true", help="compile 300 facts, to see that everything runs")
     options = parser.parse_args()
     known = knowledge(300 if options.tiny else options.facts)
     columns = (
         "questions",
         "window",
         "parameters",
-        "a fact",
+        "parameters/fact",
         "bits/parameter",
         "compiled in",
         "certified",

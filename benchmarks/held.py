@@ -1,10 +1,10 @@
-"""How many of all ω² associations attention alone holds: trained, built, proved one by one. Four minutes.
+"""Count how many of all ω² associations attention alone holds, trained and built, each proved. Four minutes.
 
     python benchmarks/held.py --out src/byheart/papers/dana_2025/held.csv --plot docs/held.png
 
 Networks of Dana, Pydi & Chevaleyre's experiments 1 and 2 with d = d_h = 10, one seed each, are trained as published and
-certified by `--count`; so is what `byheart build dana-2025 --hold` makes of the same task with the same sizes. `byheart
-lab plot --shipped dana-2025` draws the table again, without training (`byheart.papers.results`).
+certified by `--count`. So are the networks that `byheart build dana-2025 --hold` builds for the same tasks with the
+same sizes. `byheart lab plot --shipped dana-2025` draws the table without training (`byheart.papers.results`).
 """
 
 import argparse
@@ -31,7 +31,7 @@ Row = dict[str, float]
 
 
 def trained(tiny: bool) -> Iterator[Kept]:
-    """Networks of more and more heads, everything else the same."""
+    """Yield trained networks with an increasing number of heads and otherwise equal sizes."""
     if tiny:
         yield from (kept(EXPERIMENTS["dana-2025-6"]("smoke"), {"heads": heads}) for heads in ("1", "21"))
         return
@@ -41,7 +41,7 @@ def trained(tiny: bool) -> Iterator[Kept]:
 
 
 def row_of(made: Kept) -> Row:
-    """A network and what it holds, as its folder has it; and what a network built for the same task holds."""
+    """Count what a network holds, certified from its folder, and what a network built for the same task holds."""
     config, task = made.network.about["config"], made.task
     assert isinstance(task, NextToken)
     sizes = {name: config[name] for name in ("vocab", "model_dim", "head_dim", "heads")}
@@ -63,11 +63,13 @@ def row_of(made: Kept) -> Row:
 
 
 def main() -> None:
-    """Train, certify, print, write, draw."""
+    """Train and certify the networks; print, write and draw the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tiny", action="store_true", help="two networks of a few steps, to see that everything runs")
-    parser.add_argument("--out", type=Path, help="a CSV file for the table")
-    parser.add_argument("--plot", type=Path, help="a picture")
+    parser.add_argument(
+        "--tiny", action="store_true", help="train two networks for a few steps, to see that everything runs"
+    )
+    parser.add_argument("--out", type=Path, help="CSV file for the table")
+    parser.add_argument("--plot", type=Path, help="draw the table into this file")
     options = parser.parse_args()
     rows = []
     for made in trained(options.tiny):

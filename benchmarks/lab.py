@@ -1,10 +1,10 @@
-"""An ensemble beside the plain loop: one model of Dana, Pydi & Chevaleyre 2025, trained both ways on one CPU thread.
+"""Compare an ensemble with a plain loop: one model of Dana, Pydi & Chevaleyre 2025, trained on one CPU thread.
 
     OMP_NUM_THREADS=1 python benchmarks/lab.py
 
-The plain loop is written as one writes it, and as the authors did: a PyTorch module with a list of H attention modules,
-torch.optim.Adam, a loop over batches. Same first weights, same batches: in float64 the losses of 256 steps have to be
-equal to 1e-9. Times are of the process, not of the clock on the wall, so that other work on the machine does not count.
+The plain loop is written as the authors wrote theirs: a PyTorch module with a list of H attention modules,
+torch.optim.Adam, and a loop over batches. First weights and batches are the same, so in float64 the losses of 256 steps
+must agree to within 1e-9. Times are CPU time of the process, so other work on the machine does not count.
 """
 
 import argparse
@@ -30,7 +30,7 @@ CPU = torch.device("cpu")
 
 
 class Plain(nn.Module):
-    """H heads, each an attention module of its own, on an input with positions; d = d_h."""
+    """A layer of H heads, each a separate attention module, on an input with positions; d = d_h."""
 
     def __init__(self, weights: Tensors, dtype: torch.dtype) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Plain(nn.Module):
                 head.out_proj.weight.copy_(weights["0.W_O"][h])
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Logits [B, 2, ω] after tokens [B, 2]."""
+        """Return the logits [B, 2, ω] of tokens [B, 2]."""
         stream = self.embedding[tokens]
         seen = stream + self.positions
         mask = torch.ones(2, 2, dtype=torch.bool).triu(1)
@@ -56,7 +56,7 @@ class Plain(nn.Module):
 
 
 def plain_losses(member: Member, steps: int, dtype: torch.dtype) -> list[float]:
-    """Train one model for so many steps; the loss of every batch."""
+    """Train one model for ``steps`` steps and return the loss of every batch."""
     training, N = member.training, member.count
     model = Plain(member.architecture.init(torch.Generator().manual_seed(member.seed)), dtype)
     optimizer = torch.optim.Adam(model.parameters(), lr=training.learning_rate)
@@ -79,7 +79,7 @@ def plain_losses(member: Member, steps: int, dtype: torch.dtype) -> list[float]:
 
 
 def compared(steps: int) -> float:
-    """The largest difference between the losses of the two, float64."""
+    """Return the largest difference between the float64 losses of the plain loop and the ensemble."""
     member = member_of(CONFIG)
     beside = member_of(replace(CONFIG, seed=1))
     stack = Stack([member, beside], member.architecture, CPU, torch.float64, graph=False)
@@ -89,7 +89,7 @@ def compared(steps: int) -> float:
 
 
 def plain_rate(steps: int) -> float:
-    """Steps per second."""
+    """Return the plain loop's steps per second."""
     member = member_of(CONFIG)
     plain_losses(member, 5, torch.float32)
     start = time.process_time()
@@ -98,7 +98,7 @@ def plain_rate(steps: int) -> float:
 
 
 def ensemble_rate(members: int, steps: int) -> float:
-    """Model-steps per second."""
+    """Return the model-steps per second of an ensemble of ``members`` models."""
     drawn = [member_of(replace(CONFIG, seed=seed)) for seed in range(members)]
     stack = Stack(drawn, CONFIG.architecture, CPU, torch.float32, graph=False)
     stack.advance(5)
@@ -108,11 +108,13 @@ def ensemble_rate(members: int, steps: int) -> float:
 
 
 def main() -> int:
-    """Print the table; exit code 1 if the two do not train alike."""
+    """Print the table. Return 1 if the losses differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=256, help="steps that are timed")
-    parser.add_argument("--members", type=int, nargs="+", default=[1, 2, 4, 8, 16], help="models at once")
-    parser.add_argument("--tiny", action="store_true", help="a few steps, to see that it runs; times mean nothing")
+    parser.add_argument("--steps", type=int, default=256, help="number of timed steps")
+    parser.add_argument(
+        "--members", type=int, nargs="+", default=[1, 2, 4, 8, 16], help="numbers of models trained at once"
+    )
+    parser.add_argument("--tiny", action="store_true", help="time a few steps, to see that it runs; times mean nothing")
     options = parser.parse_args()
     if options.tiny:
         options.steps, options.members = 4, [1, 2]
@@ -129,7 +131,7 @@ def main() -> int:
     OUT.print(rows)
     compared_steps = FEW_STEPS if options.tiny else COMPARED_STEPS
     apart = compared(compared_steps)
-    OUT.print(f"float64, {compared_steps} steps: losses of the two differ by at most {apart:.1e}")
+    OUT.print(f"float64, {compared_steps} steps: losses of ensemble and loop differ by at most {apart:.1e}")
     return 0 if apart <= EQUAL else 1
 
 

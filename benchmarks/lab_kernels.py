@@ -5,8 +5,8 @@
 The models: Mahdavi's (H = 20, n = 32, batch 256, 100 labels), with a shared context and with own contexts; Madden's
 decoder (300 stories); GPTs of the ladder of capacity. A step is a CUDA graph in all
 cases. Stacks are measured in turn, several times, and the median is printed. On a CPU there are no kernels, and all
-columns measure the same. With --each, GPTs and decoders are measured with each operation of PyTorch's in turn, among
-kernels for the others: so one sees what each kernel is worth. With --no-madden the decoder, whose products take
+rows measure the same. With --each, GPTs and decoders are also measured with one of PyTorch's operations at a time and
+kernels for the others, which shows what each kernel is worth. With --no-madden the decoder, whose products take
 longest, is left out. An H200 needs about two minutes, most of them for compiling.
 """
 
@@ -73,19 +73,19 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "looked_up": parts.looked_up,
     "multiplied": lambda rows, W, shift: torch.baddbmm(shift, rows, W.mT),
 }
-"""PyTorch's way for each kernel of GPTs and decoders; without ``can_mix`` there is no kernel for attention."""
+"""PyTorch's operation for each kernel of GPTs and decoders; without ``can_mix`` there is no kernel for attention."""
 Ways: TypeAlias = Callable[[], Any]
 """Function that returns the kernels to use, or None."""
 
 
 def all_but(name: str) -> Ways:
-    """Return kernels with PyTorch's own operation in one place."""
+    """Return kernels for all operations but the one named."""
     kernels = fused._operations()
     return (lambda: None) if kernels is None else lambda: SimpleNamespace(**{**vars(kernels), name: PLAIN[name]})
 
 
 def stack_of(members: list[Member], device: torch.device, kernels: Ways) -> Stack:
-    """Return a stack whose step is recorded with these kernels, and warmed up."""
+    """Return a warmed-up stack whose step is recorded with these kernels."""
     with patch.object(fused, "_operations", kernels):
         stack = Stack(members, members[0].architecture, device, torch.float32, graph=True)
         stack.advance(WARM_UP_STEPS)
@@ -93,7 +93,7 @@ def stack_of(members: list[Member], device: torch.device, kernels: Ways) -> Stac
 
 
 def rate(stack: Stack, seconds: float, device: torch.device, kernels: Ways) -> float:
-    """Return the model-steps per second of a stack; its graph is recorded already, a step on a CPU is not."""
+    """Return the model-steps per second of a stack. Its graph is recorded already; on a CPU, ``kernels`` are used."""
 
     def timed(steps: int) -> float:
         start = time.perf_counter()
@@ -115,7 +115,7 @@ def main() -> None:
     add("--device", type=usable, default="cpu", help="cpu, cuda, cuda:1, …")
     add("--seconds", type=float, default=1.0, help="time of each measurement")
     add("--repeats", type=int, default=5, help="number of measurements whose median is printed")
-    add("--each", action="store_true", help="also with each operation of PyTorch's in turn")
+    add("--each", action="store_true", help="also measure with one of PyTorch's operations at a time")
     add("--no-madden", action="store_true", help="leave Madden's decoders out")
     add("--tiny", action="store_true", help="two tiny models per case for a moment; rates mean nothing")
     options = parser.parse_args()

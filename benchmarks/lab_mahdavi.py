@@ -1,15 +1,16 @@
-"""How fast Mahdavi's models train: a plain loop, one model after the other, beside an ensemble of many at once.
+"""Measure how fast Mahdavi's models train: one at a time in a plain loop, and many at once in an ensemble.
 
     PYTHONPATH=src python benchmarks/lab_mahdavi.py --device cuda --models 128 24 --out mahdavi.json
 
-The task is the authors': queries and contexts of n tokens, uniform in [0, 1]^64, one of 100 labels each. The ways:
+The task is the authors': queries and contexts of n tokens, uniform in [0, 1]^64, with one of 100 labels each. The ways:
 
 - authors' way: one model, attention computed for all n + 1 positions and read at one;
-- query only: one model, what the loss reads and no more, by the same operations as the ensemble;
-- ensemble: so many models at once, on a GPU a CUDA graph a step; with --tf32, products of float32 matrices with TF32;
-- lengths, heads: as many models of each length n, or number of heads H, of the paper's figures, in stacks side by side.
+- query only: one model, only the position that the loss reads, by the same operations as the ensemble;
+- ensemble: many models at once, on a GPU with one CUDA graph per step; with --tf32, matrix products in TF32;
+- lengths, heads: many models for each length n, or number of heads H, of the paper's figures, in stacks side by side.
 
-What is counted is model-steps per second: one step of Adam of one model on one batch. Needs numpy and torch only.
+A model-step is one step of Adam of one model on one batch; the rates are model-steps per second. Needs numpy and torch
+only.
 """
 
 import argparse
@@ -34,12 +35,12 @@ from byheart.papers.mahdavi_2024 import HEADS, LENGTHS, MahdaviConfig, data, mem
 
 WARM_UP_STEPS = 20
 TURN = 500
-"""Steps of a stack before the next has its turn, as between two evaluations."""
+"""Number of steps of a stack before the next one's turn, as between two evaluations."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Model-steps per second, of so many models at once."""
+    """Model-steps per second of one way to train, with a number of models at once."""
 
     way: str
     context: str
@@ -60,7 +61,7 @@ class AllPositions(nn.Module):
         self.register_buffer("positions", sinusoids(length + 1, dim, torch.device("cpu"), torch.float32))
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Logits [B, n + 1, C]."""
+        """Return the logits [B, n + 1, C]."""
         stream = self.embedding(tokens) + self.positions
         Q, K, V = (stream[:, None] @ weights for weights in (self.W_Q, self.W_K, self.W_V))
         scores = Q @ K.mT / math.sqrt(stream.shape[-1])
@@ -72,26 +73,26 @@ class AllPositions(nn.Module):
 
 
 def options() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--models", type=int, nargs="+", default=[128], help="models of an ensemble; several numbers are tried in turn")
+    add("--models", type=int, nargs="+", default=[128], help="models per ensemble; several numbers are tried in turn")
     add(
         "--side-by-side",
         type=int,
         nargs="*",
         default=[4, 24],
-        help="models of each length, and of each number of heads",
+        help="models per length, and per number of heads",
     )
     add("--heads", type=int, default=20, help="H")
-    add("--length", type=int, default=32, help="n, tokens of a context")
-    add("--examples", type=int, default=2048, help="N of each model")
-    add("--batch", type=int, default=256, help="examples of a batch")
+    add("--length", type=int, default=32, help="n, tokens per context")
+    add("--examples", type=int, default=2048, help="N, examples per model")
+    add("--batch", type=int, default=256, help="examples per batch")
     add("--seconds", type=float, default=2.0, help="time of each measurement")
     add("--tf32", action="store_true", help="let a GPU round the factors of matrix products to TF32")
     add("--device", type=usable, default="cpu", help="cpu, cuda, cuda:1, …")
     add("--out", type=Path, default=None, help="JSON file for the results")
-    add("--tiny", action="store_true", help="tiny models for a moment, to see that it runs; rates mean nothing")
+    add("--tiny", action="store_true", help="train tiny models for a moment, to see that it runs; rates mean nothing")
     given = parser.parse_args()
     if given.tiny:
         vars(given).update(models=[2], side_by_side=[1], heads=2, length=4, examples=32, batch=8, seconds=0.02)
@@ -100,7 +101,7 @@ def options() -> argparse.Namespace:
 
 
 def rate(step: Callable[[int], object], device: torch.device, seconds: float) -> float:
-    """Steps per second of ``step(k)``, which does k of them."""
+    """Return the steps per second of ``step(k)``, which does k steps."""
 
     def timed(steps: int) -> float:
         start = time.perf_counter()
@@ -116,7 +117,7 @@ def rate(step: Callable[[int], object], device: torch.device, seconds: float) ->
 
 
 def plain(config: MahdaviConfig, device: torch.device) -> Callable[[int], None]:
-    """The authors' way; data lie on the device, and batches are random rows of them."""
+    """Return the authors' training step. The data lie on the device, and batches are random rows."""
     examples, constants = data(config)
     contexts = (examples | constants)["contexts"].expand(config.examples, -1, -1)
     tokens = torch.cat([examples["queries"][:, None], contexts], dim=1).to(device)
@@ -136,7 +137,7 @@ def plain(config: MahdaviConfig, device: torch.device) -> Callable[[int], None]:
 
 
 def query_only(config: MahdaviConfig, device: torch.device) -> Callable[[int], None]:
-    """One model, by the ensemble's operations, in a plain loop."""
+    """Return the training step of one model in a plain loop, by the ensemble's operations."""
     examples, constants = ({name: part.to(device) for name, part in parts.items()} for parts in data(config))
     model = config.architecture
     weights = {
@@ -159,7 +160,7 @@ def query_only(config: MahdaviConfig, device: torch.device) -> Callable[[int], N
 
 
 def ensemble(config: MahdaviConfig, device: torch.device, models: int) -> Callable[[int], object]:
-    """So many models with data of their own."""
+    """Return the training step of ``models`` models, each with its own data."""
     configs = [replace(config, seed=seed) for seed in range(models)]
     return Stack(members(configs), config.architecture, device, torch.float32, graph=True).advance
 
@@ -167,7 +168,7 @@ def ensemble(config: MahdaviConfig, device: torch.device, models: int) -> Callab
 def side_by_side(
     config: MahdaviConfig, device: torch.device, models: int, name: str, values: tuple[int, ...]
 ) -> Callable[[int], None]:
-    """So many models for each value of what a figure sweeps, each value a stack of its own."""
+    """Return the training step of ``models`` models for each value that a figure sweeps, one stack per value."""
     stacks = []
     for value in values:
         configs = [replace(config, **{name: value, "seed": seed}) for seed in range(models)]
@@ -191,13 +192,13 @@ PLAIN_WAYS = {"authors' way": plain, "query only": query_only}
 
 
 def main() -> None:
-    """Measure all ways for both contexts."""
+    """Measure all ways to train, for both kinds of contexts."""
     given = options()
     torch.backends.cuda.matmul.allow_tf32 = given.tf32
     torch.set_num_threads(1)
     device: torch.device = given.device
     if device.type != "cuda":
-        print("no GPU: steps are no CUDA graphs here")
+        print("no GPU: steps are not CUDA graphs here")
     speeds = []
     print("context  way           at once  model-steps/s")
     for context in ("fixed", "random"):

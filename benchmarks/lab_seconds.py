@@ -1,16 +1,16 @@
-"""How long experiments take on this machine: rows for src/byheart/papers/seconds.csv.
+"""Measure how long experiments take on this machine, as rows for src/byheart/papers/seconds.csv.
 
     PYTHONPATH=src python benchmarks/lab_seconds.py dana-2025-1 --scale paper --device cuda --machine H200
 
 Everything is trained in this process, one job after the other; the start of Python is not counted. On a GPU the wall
-clock counts, on a CPU the processor time of one thread: what others do on the machine does not count. Rows go to
-stdout, as CSV, as soon as they are there. Needs torch and numpy only.
+clock counts; on a CPU, the CPU time of one thread, so other work on the machine does not count. Each row goes to
+stdout, as CSV, as soon as it is known. Needs torch and numpy only.
 
-What takes days is measured in part: with --every 13 every 13th model, with --seeds 2 those of the first two seeds (2-5:
-those of seeds 2 to 5), with --examples 10000 those that have so many, and with --steps 500 each for so many steps only
-(whole epochs, where there are epochs; at least one). Their model-steps per second are what `byheart lab list` makes its
-estimates from. Evaluations are part of the training: of Mahdavi's there is one every 500 steps. With --out the results
-are kept, a CSV file for each experiment, like those that come with Byheart.
+Experiments that take days are measured in part: with --every 13, every 13th model; with --seeds 2, the models of the
+first two seeds (2-5: of seeds 2 to 5); with --examples 10000, the models with 10,000 examples; and with --steps 500,
+each model for at most 500 steps (whole epochs, if there are epochs, and at least one). `byheart lab list` estimates
+times from the model-steps per second. Evaluations are part of the training: Mahdavi's has one every 500 steps. With
+--out the results are kept, one CSV file per experiment, like those that come with Byheart.
 """
 
 import argparse
@@ -32,14 +32,14 @@ from byheart.papers.results import LEFT_OUT
 
 
 def shortened(config: Any, steps: int) -> Any:
-    """The config with at most so many steps; with whole epochs, at least one, if it has epochs."""
+    """Return the config with at most ``steps`` steps, or, if it has epochs, whole epochs and at least one."""
     if hasattr(config, "epochs"):
         return replace(config, epochs=min(config.epochs, max(1, steps // config.batches)))
     return replace(config, steps=min(config.steps, steps))
 
 
 def measured(experiment: Experiment, configs: Sequence[Any], device: str) -> tuple[float, list[dict[str, Any]]]:
-    """The seconds that some configs of an experiment take, and what came of each."""
+    """Run some configs of an experiment. Return the seconds that they take and their results."""
     clock = time.process_time if device == "cpu" else time.perf_counter
     start, rows = clock(), []
     for job in experiment.groups(configs):
@@ -53,7 +53,7 @@ def measured(experiment: Experiment, configs: Sequence[Any], device: str) -> tup
 
 
 def seeds_of(given: str) -> range:
-    """The first so many, or those from one to another.
+    """Parse a number of seeds, or the first and the last seed.
 
     >>> seeds_of("2"), seeds_of("2-5")
     (range(0, 2), range(2, 6))
@@ -66,7 +66,7 @@ def seeds_of(given: str) -> range:
 
 
 def chosen(configs: Sequence[Any], options: argparse.Namespace) -> tuple[tuple[Any, ...], str]:
-    """Those that are asked for, as they are asked for; and the flags that say so."""
+    """Return the configs that the options select, and the flags that select them."""
     flags = ""
     if options.every > 1:
         configs, flags = configs[:: options.every], f" --every {options.every}"
@@ -84,19 +84,19 @@ def chosen(configs: Sequence[Any], options: argparse.Namespace) -> tuple[tuple[A
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Measure the experiments that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("experiments", nargs="*", metavar="NAME", help="names of byheart lab list; all if none")
-    add("--scale", choices=SCALES, default="smoke", help="smoke: seconds. short: minutes. paper: as published")
+    add("experiments", nargs="*", metavar="NAME", help="names of byheart lab list (default: all)")
+    add("--scale", choices=SCALES, default="smoke", help="smoke: seconds; short: minutes; paper: as published")
     add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
-    add("--machine", choices=(TWO_CORES, H200), default=TWO_CORES, help="what to call it")
-    add("--every", type=int, default=1, help="every so many-th model only")
-    add("--seeds", type=seeds_of, default=None, help="models of the first so many seeds only, or of seeds 2-5, say")
-    add("--examples", type=int, default=None, help="models that have so many examples only (Mahdavi's)")
-    add("--steps", type=int, default=None, help="of each model at most so many steps")
-    add("--out", type=Path, default=None, help="folder for the results, which are not kept otherwise")
-    add("--tiny", action="store_true", help="one experiment, at scale smoke")
+    add("--machine", choices=(TWO_CORES, H200), default=TWO_CORES, help="name of this machine in the rows")
+    add("--every", type=int, default=1, help="train every k-th model only")
+    add("--seeds", type=seeds_of, default=None, help="number of seeds, or the first and the last: 2-5")
+    add("--examples", type=int, default=None, help="train only models with this number of examples (Mahdavi's)")
+    add("--steps", type=int, default=None, help="largest number of steps per model")
+    add("--out", type=Path, default=None, help="folder for the results (default: not kept)")
+    add("--tiny", action="store_true", help="run one experiment, at scale smoke")
     options = parser.parse_args()
     unknown = [name for name in options.experiments if name not in EXPERIMENTS]
     if unknown:

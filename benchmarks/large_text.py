@@ -1,12 +1,12 @@
-"""A folder of texts, compiled from the disk, certified on every byte, and one file of it recited. For docs/large.md.
+"""Compile a folder of texts from the disk, certify it on every byte, and recite one of its files. For docs/large.md.
 
     python benchmarks/large_text.py compile --folder sources --net net64      # 64 MB: eight minutes of one core
     python benchmarks/large_text.py certify --folder sources --net net64      # every byte, in two processes
     python benchmarks/large_text.py recite --folder sources --net net64 --text argparse.py
 
-Without --folder, the sources of Python's own library are taken, as many as make --megabytes. Each section is the
-command that users type, in a process of its own, but for `compile`: that command asks every question in the end, which
-is what the section `certify` is about; so `byheart.compile` is called. Memory is what the process had at most.
+Without --folder, the texts are --megabytes of the sources of Python's own library. The sections `certify` and `recite`
+run the command that users type, each in its own process. The section `compile` calls `byheart.compile` instead, because
+the command also asks every question, which `certify` measures. Memory is the peak of the process.
 """
 
 import json
@@ -27,11 +27,11 @@ from byheart.files.memory import format_bytes, peak_memory
 from byheart.tasks.texts import list_files
 
 GIVEN: dict[str, Any] = {}
-"""Folder, network, and what else was said on the command line."""
+"""Arguments of the command line, by name."""
 
 
 def gathered(folder: Path, size: int) -> None:
-    """Files of Python's library, each once and none the beginning of another, of so many bytes or a little less."""
+    """Copy at most ``size`` bytes of Python's library. Skip copies of files, and files that begin another file."""
     library, contents = Path(sysconfig.get_paths()["stdlib"]), dict[bytes, Path]()
     for path in sorted(library.glob("*.py")) if size < 10**6 else sorted(library.rglob("*.py")):
         content = path.read_bytes()
@@ -46,7 +46,7 @@ def gathered(folder: Path, size: int) -> None:
 
 
 def one() -> dict[str, Any]:
-    """Compile, in this process: what it took, and what came of it."""
+    """Compile in this process. Return the sizes of the network, the time and the memory."""
     net, began = Path(GIVEN["net"]), time.process_time()
     shelf = Shelf(net.with_name(f"{net.name}.parts"))
     built = compiled([Path(GIVEN["folder"])], keep=shelf, shards=GIVEN["shards"])
@@ -69,7 +69,7 @@ def one() -> dict[str, Any]:
 
 
 def compile() -> None:
-    """Window, shards, parameters, CPU seconds and memory."""
+    """Compile the texts, and print window, shards, parameters, CPU seconds and memory."""
     if GIVEN["tiny"]:
         found = one()
     else:
@@ -85,18 +85,18 @@ def compile() -> None:
 
 
 def said(*arguments: str) -> dict[str, Any]:
-    """What a command prints as JSON."""
+    """Run a command and return the JSON that it prints."""
     command = [sys.executable, "-m", "byheart", *arguments, "--json"]
     found: dict[str, Any] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout)
     return found
 
 
 def certify() -> None:
-    """Every byte, each step proved to be exact."""
+    """Certify every byte, with a proof that each step is exact."""
     where = () if GIVEN["tiny"] else ("--executor", "processes", "--workers", "2")
     began = time.perf_counter()
     found = said("certify", GIVEN["net"], GIVEN["folder"], *where)
-    rows = table("Certified", "questions", "wrong", "certified", "seconds of the wall", "memory", "a worker")
+    rows = table("Certified", "questions", "wrong", "certified", "wall seconds", "memory", "memory per worker")
     worker = found.get("peak_memory_worker")
     rows.add_row(
         f"{found['checked']:,}",
@@ -110,7 +110,7 @@ def certify() -> None:
 
 
 def recite() -> None:
-    """One file, from its first bytes; compared byte for byte."""
+    """Recite one file from its first bytes, and compare it byte for byte."""
     files = {path.name: path for path in list_files([Path(GIVEN["folder"])])}
     name = GIVEN["text"] or next(iter(files))
     with tempfile.TemporaryDirectory() as folder:
@@ -126,13 +126,15 @@ SECTIONS = (compile, certify, recite)
 
 
 def main() -> None:
-    """All sections, or those that are named."""
+    """Run all sections, or the named ones."""
     options = parser(__doc__, SECTIONS)
-    options.add_argument("--folder", help="texts (default: of Python's library)")
-    options.add_argument("--net", help="network folder (default: one that is removed in the end)")
-    options.add_argument("--text", help="which file to recite (default: the first)")
-    options.add_argument("--megabytes", type=float, default=8.0, help="of the library (default: 8)")
-    options.add_argument("--one", action="store_true", help="compile in this process, and print JSON")
+    options.add_argument("--folder", help="folder of texts (default: of Python's library)")
+    options.add_argument("--net", help="network folder (default: a temporary one)")
+    options.add_argument("--text", help="file to recite (default: the first)")
+    options.add_argument(
+        "--megabytes", type=float, default=8.0, help="size of the texts taken from the library (default: 8)"
+    )
+    options.add_argument("--one", action="store_true", help="compile in this process, and print the results as JSON")
     given = vars(options.parse_args())
     scratch = Path(tempfile.mkdtemp())
     try:

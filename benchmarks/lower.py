@@ -1,8 +1,8 @@
-"""True counts beside what is proved to be needed: VC dimension, and counting at a network's own bits. A few minutes.
+"""Compare parameter counts with proved lower bounds: VC dimension, and counting at a network's bits. A few minutes.
 
     python benchmarks/lower.py counts
 
-Every network is certified. What the bounds say, and for which networks, is in byheart.bounds.vc.
+Every network is certified. byheart.bounds.vc states the bounds, and for which networks they hold.
 """
 
 import math
@@ -21,11 +21,11 @@ from byheart.tasks import random_next_token
 
 CONSTRUCTIONS = ("folding", "vardi-2022", "kajitsuka-sato-2025", "kim-2023", "interpolate", "kajitsuka-sato-2024")
 LINEAR = ("interpolate", "kajitsuka-sato-2024")
-"""Those with parameters linear in N are built up to ten thousand examples."""
+"""Constructions whose parameters grow linearly in N. They are built for at most ten thousand examples."""
 
 
 def counts(tiny: bool) -> None:
-    """Parameters over both bounds, for every construction, on one random task for every N."""
+    """Divide the parameters of every construction by both bounds, on one random task per N."""
     columns = (
         "parameters",
         "no embedding",
@@ -58,7 +58,7 @@ def counts(tiny: bool) -> None:
 
 
 def points(tiny: bool) -> None:
-    """The same for numbers below N², without attention and without tables: the constant itself, ÷ √(2N) beside it."""
+    """Divide the parameters for integers below N² by √(2N) and by the VC bound; no attention, no embedding table."""
     title = "Integer keys below N², C = 2"
     rows = table(title, "construction", "N", "parameters", "÷ √(2N)", "VC", "÷ VC", "certified")
     for N in (30, 60) if tiny else (100, 1000, 10_000, 100_000):
@@ -73,7 +73,7 @@ def points(tiny: bool) -> None:
 
 
 def collapsed(tiny: bool) -> None:
-    """Transformers on constant sequences and the plain ReLU networks that they collapse to."""
+    """Collapse Transformers on constant sequences to plain ReLU networks, and certify that both are equal."""
     columns = (
         "construction",
         "N",

@@ -1,11 +1,11 @@
-"""The experiments of Madden, Fox & Thrampoulidis 2024 as plain Python, where nothing but torch and numpy is installed.
+"""Run the experiments of Madden, Fox & Thrampoulidis 2024 where nothing but torch and numpy is installed.
 
     PYTHONPATH=src python benchmarks/madden.py trained frozen --scale paper --device cuda --time-limit 480 --out results
 
-One CSV file for each setting, config and metrics side by side: what it holds is not trained again. A job is one setting
-at two numbers of stories, few beside many; it is written down as soon as it is done, and with --time-limit none is
-begun that the rate so far would not finish in time. The work of a step is counted as N·ω·(m + 200): for every pair of a
-context and a token, m hidden units, and what passing over the logits takes besides.
+Writes one CSV file per setting, config and metrics side by side; models in the file are not trained again. A job is one
+setting at two numbers of stories, few beside many, and is written as soon as it is done. With --time-limit, no job is
+started that would end too late at the rate so far. The work of a step is counted as N·ω·(m + 200): m hidden units for
+every pair of a context and a token, and 200 for the passes over the logits.
 """
 
 import csv
@@ -20,19 +20,19 @@ from byheart.papers.madden_2024 import GRIDS, MaddenConfig, data_of, experiment,
 Rows = list[dict[str, float | int | str | bool | None]]
 SETTINGS = ("trained", "frozen")
 BESIDES = 200
-"""Hidden units that cost what the softmax and the passes over logits cost."""
+"""Number of hidden units that cost as much as the softmax and the passes over logits."""
 FIRST_RATE = 2e13
-"""Units a second of an H200, more or less, for as long as nothing is measured."""
+"""Units per second of an H200, roughly: the rate assumed until one is measured."""
 
 
 def units(config: MaddenConfig) -> float:
-    """The work that a config is."""
+    """Return the work of a config, in units."""
     contexts, vocab = data_of(config.stories).counts.shape
     return float(contexts * vocab * (config.hidden + BESIDES) * config.steps)
 
 
 def jobs(configs: list[MaddenConfig]) -> list[list[MaddenConfig]]:
-    """Models of one setting, few stories beside many, as few leave most of a GPU idle; the most stories come last."""
+    """Group models of one setting, few stories beside many because few leave a GPU idle. Most stories come last."""
     numbers = sorted({config.stories for config in configs})
     outer = {number: min(i, len(numbers) - 1 - i) for i, number in enumerate(numbers)}
     found: dict[tuple[int, bool], list[MaddenConfig]] = {}
@@ -42,12 +42,12 @@ def jobs(configs: list[MaddenConfig]) -> list[list[MaddenConfig]]:
 
 
 def setting(config: MaddenConfig) -> str:
-    """What the file is called after."""
+    """Return the name of the config's setting, which is part of the file's name."""
     return "frozen" if config.frozen else "trained"
 
 
 class Tables:
-    """The files, and which configs they hold."""
+    """The CSV files of all settings, with the configs in them."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -63,12 +63,12 @@ class Tables:
             return [dict(row) for row in csv.DictReader(file)]
 
     def has(self, config: MaddenConfig) -> bool:
-        """Whether the config is trained already."""
+        """Return True if the config is trained already."""
         wanted = {name: str(value) for name, value in to_json(config).items()}
         return any(wanted.items() <= {k: str(v) for k, v in row.items()}.items() for row in self.rows[setting(config)])
 
     def add(self, config: MaddenConfig, metrics: dict[str, float | int | str | None]) -> None:
-        """Write it down, by n, then by m."""
+        """Add a row and write the file, sorted by n, then by m."""
         rows = self.rows[setting(config)]
         rows.append(to_json(config) | metrics)
         rows.sort(key=lambda row: (int(row["stories"] or 0), int(row["hidden"] or 0), int(row["seed"] or 0)))
@@ -76,11 +76,11 @@ class Tables:
 
 
 def run(configs: list[MaddenConfig], device: str, time_limit: float | None, out: Path) -> None:
-    """Train them, as many as there is time for."""
+    """Train the configs that are not in the files, as long as there is time."""
     start, tables, rate = time.perf_counter(), Tables(out), FIRST_RATE
     left = [config for config in configs if not tables.has(config)]
-    print(f"{len(configs) - len(left)} of {len(configs)} models are there already")
-    print("  ".join(f"{title:>15}" for title in ("stories", "hidden", "models", "seconds", "model-steps/s", "in all")))
+    print(f"{len(configs) - len(left)} of {len(configs)} models are trained already")
+    print("  ".join(f"{title:>15}" for title in ("stories", "hidden", "models", "seconds", "model-steps/s", "elapsed")))
     for job in jobs(left):
         work_ahead = sum(map(units, job))
         if time_limit is not None and time.perf_counter() - start + work_ahead / rate > time_limit:
@@ -99,12 +99,14 @@ def run(configs: list[MaddenConfig], device: str, time_limit: float | None, out:
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the settings that the command line names."""
     flags = parser(__doc__)
     add = flags.add_argument
-    add("settings", nargs="*", choices=[*SETTINGS, []], metavar="SETTING", help="trained, frozen; both if none")
-    add("--stories", type=int, nargs="*", metavar="n", help=f"only these n, of {GRIDS['paper'][0]} at scale paper")
-    add("--time-limit", type=float, metavar="SECONDS", help="begin nothing that would end later")
+    add("settings", nargs="*", choices=[*SETTINGS, []], metavar="SETTING", help="trained, frozen (default: both)")
+    add(
+        "--stories", type=int, nargs="*", metavar="n", help=f"train only these n, of {GRIDS['paper'][0]} at scale paper"
+    )
+    add("--time-limit", type=float, metavar="SECONDS", help="start no job that would end later")
     options = parsed(flags)
     scale = "smoke" if options.tiny else options.scale
     made = [experiment(scale, frozen=name == "frozen") for name in options.settings or SETTINGS]

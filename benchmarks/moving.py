@@ -1,4 +1,4 @@
-"""Questions whose vectors have moved: a search for counterexamples to a radius. Right answers to them prove nothing.
+"""A search for counterexamples to a radius: tasks whose vectors have moved. Right answers to them prove nothing.
 
 Every vector moves nearly as far as the radius permits, on its own: in a random direction, along the weights of the
 network's first layer, where its units change fastest, towards another token, or along an axis. The results are floats

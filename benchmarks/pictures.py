@@ -1,4 +1,4 @@
-"""Draw the figures of the benchmarks: bits per parameter, growth, precision and robustness."""
+"""Figures of the benchmarks: bits per parameter, growth, precision and robustness."""
 
 import math
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class GrowthCurve:
 
     @property
     def exponent(self) -> float:
-        """The exponent p of the law N^p that fits the seconds best: the slope on logarithmic axes.
+        """Exponent p of the law N^p that fits the seconds best: the slope on logarithmic axes.
 
         >>> round(GrowthCurve("squares", (10, 100, 1000), (1, 100, 10_000), (1, 1, 1)).exponent, 6)
         2.0

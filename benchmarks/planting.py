@@ -1,13 +1,13 @@
-"""Facts planted into GPT-2- and Llama-shaped models: what it costs, and what it leaves as it was.
+"""Plant facts into GPT-2- and Llama-shaped models, measure the cost, and compare all other logits.
 
     python benchmarks/planting.py
     python benchmarks/planting.py planted --facts 1000 --tokens 100000
 
-Paraphrases are not covered. The models are random (2 layers, d = 64, 1,024 tokens); facts are of random ids, prompts of
-8 to 16 and completions of 1 to 6. "wrong" counts tokens of completions that the memory in the saved folder does not
-say, over all facts. "differ" counts positions of a text (documentation strings of Python's library, then random ids) at
-which nothing is to be said and some bit of some logit is not the base's. Memories alone are for GPT-2's vocabulary,
-prompts of 8 ids, completions of 1 and of 4. Needs the extra "hf".
+Paraphrases are not covered. The models are random (2 layers, d = 64, 1,024 tokens). Facts are random ids, with prompts
+of 8 to 16 and completions of 1 to 6. "wrong" counts the tokens of all completions that the memory in the saved folder
+does not say. "differ" counts positions of a text (docstrings of Python's library, then random ids) at which no fact is
+to be said and some bit of some logit differs from the base's. Memories alone are for GPT-2's vocabulary, with prompts
+of 8 ids and completions of 1 and of 4. Needs the extra "hf".
 """
 
 import argparse
@@ -33,12 +33,12 @@ from byheart.tasks.tokenizers import BytePairs
 
 VOCAB, LONGEST = 1024, 128
 BASES = {"GPT-2": None, "Llama": 40}
-"""Each model with one kind of keys: whole ones, or fingerprints of so many bits."""
+"""Each model's keys: whole prompts (None), or fingerprints of this number of bits."""
 GPT2_VOCAB = 50_257
 
 
 def save_models(folder: Path) -> dict[str, Path]:
-    """Random models of both shapes."""
+    """Save random models of both shapes, and return their folders by name."""
     from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
@@ -53,7 +53,7 @@ def save_models(folder: Path) -> dict[str, Path]:
 
 
 def text(tokens: int) -> list[list[int]]:
-    """Rows of documentation strings, as a BPE of 1,024 tokens reads them; random ids where they do not suffice."""
+    """Return rows of ids: docstrings tokenized by a BPE of 1,024 tokens, then random ids if there are too few."""
     enough = "\n".join("\n".join(module) for module in islice(library_docstrings(), max(4, tokens // 500))).encode()
     ids = BytePairs.train([enough[:500_000]], VOCAB).encode(enough)[:tokens].tolist()
     ids += np.random.default_rng(0).integers(0, VOCAB, tokens - len(ids)).tolist()
@@ -64,7 +64,7 @@ Lengths = tuple[int, int]
 
 
 def draw(facts: int, vocab: int, prompt: Lengths, completion: Lengths) -> list[tuple[list[int], list[int]]]:
-    """Pairs of random ids, of lengths from the first to the last."""
+    """Draw pairs of random ids whose lengths lie in the given ranges, ends included."""
     rng = np.random.default_rng(facts)
     sizes = zip(*(rng.integers(low, high + 1, facts) for low, high in (prompt, completion)), strict=True)
     return [(rng.integers(0, vocab, k).tolist(), rng.integers(0, vocab, m).tolist()) for k, m in sizes]
@@ -72,7 +72,7 @@ def draw(facts: int, vocab: int, prompt: Lengths, completion: Lengths) -> list[t
 
 @torch.inference_mode()
 def speed(model: Any) -> float:
-    """Tokens a second, one after the other, with a cache; the best of three."""
+    """Return the tokens per second of generating one by one with a cache, the best of three runs."""
     ids = torch.arange(16)[None]
     best = float("inf")
     for _ in range(3):
@@ -83,7 +83,7 @@ def speed(model: Any) -> float:
 
 
 def compared(base: Any, planted: Any, rows: Sequence[Sequence[int]], spoken: Spoken) -> PlantedComparison:
-    """All rows, some at once."""
+    """Compare the logits of all rows, in batches."""
     found = PlantedComparison()
     for start in range(0, len(rows), 32):
         found += compare_logits(base, planted, rows[start : start + 32], spoken)
@@ -91,9 +91,9 @@ def compared(base: Any, planted: Any, rows: Sequence[Sequence[int]], spoken: Spo
 
 
 def planted(given: argparse.Namespace) -> int:
-    """Plant, ask for every fact, compare on the text, and generate; how much was wrong."""
+    """Plant, ask for every fact, compare on the text, and generate. Return the number of errors."""
     wrong, rows = 0, text(given.tokens)
-    sizes, checks = ("words a fact", "load", "planted in"), ("wrong", "silent", "differ", "false")
+    sizes, checks = ("words per fact", "load", "planted in"), ("wrong", "silent", "differ", "false")
     title = f"planted, compared on {sum(map(len, rows)):,} tokens"
     results = table(title, "base", "facts", "keys", *sizes, "checked in", *checks, "tokens/s", "base's")
     with TemporaryDirectory() as temporary:
@@ -125,9 +125,9 @@ def planted(given: argparse.Namespace) -> int:
 
 
 def memories(given: argparse.Namespace) -> int:
-    """Memories alone; how many tokens are not said."""
+    """Make memories alone. Return the number of tokens that they do not say."""
     wrong = 0
-    results = table("memories alone", "facts", "n", "m", "keys", "words a fact", "bytes a fact", "seconds", "wrong")
+    results = table("memories alone", "facts", "n", "m", "keys", "words per fact", "bytes per fact", "seconds", "wrong")
     for count in given.facts:
         for length in (1, 4):
             pairs = draw(count, GPT2_VOCAB, (8, 8), (length, length))
@@ -150,10 +150,12 @@ SECTIONS = (memories, planted)
 
 
 def main() -> int:
-    """Exit 1 if anything is wrong."""
+    """Run the sections. Return 1 if anything is wrong."""
     flags = parser(__doc__, SECTIONS)
-    flags.add_argument("--facts", type=int, nargs="+", default=[1000, 100_000], help="how many, one after the other")
-    flags.add_argument("--tokens", type=int, default=1_000_000, help="of the text on which logits are compared")
+    flags.add_argument(
+        "--facts", type=int, nargs="+", default=[1000, 100_000], help="numbers of facts, one after the other"
+    )
+    flags.add_argument("--tokens", type=int, default=1_000_000, help="length of the text on which logits are compared")
     given = flags.parse_args()
     if given.tiny:
         given.facts, given.tokens = [20], 1000

@@ -1,4 +1,4 @@
-"""Vectors read as cells: counts that no bit of the floats has a say in, and answers that are right near every token.
+"""Measure networks that read vectors as cells: counts that do not depend on the floats, and answers near every token.
 
     python benchmarks/radius.py cost -o radius.png
 
@@ -26,19 +26,19 @@ CELLS = {"read": "cells"}
 
 
 def sequences(examples: int, *, labels: int = 10, seq_to_seq: bool = False) -> NextToken | SeqToSeq:
-    """Random sequences over standard-normal vectors."""
+    """Draw random sequences over standard-normal vectors."""
     draw = random_seq_to_seq if seq_to_seq else random_next_token
     return draw(examples=examples, length=8, vocab=100, labels=labels, dim=16, rng=np.random.default_rng(0))
 
 
 def points(examples: int, dim: int, labels: int = 2) -> NextToken:
-    """Standard-normal points with random labels."""
+    """Draw standard-normal points with random labels."""
     rng = np.random.default_rng(0)
     return random_next_token(examples=examples, length=1, vocab=None, labels=labels, dim=dim, rng=rng)
 
 
 def floats(options: argparse.Namespace) -> None:
-    """Parameters for the same sequences over other floats: rotated, scaled, with a coordinate of 1e-200."""
+    """Count the parameters for the same sequences over other floats: rotated, scaled, with a coordinate of 1e-200."""
     task = sequences(50 if options.tiny else 1000)
     assert task.vectors is not None
     turn = np.linalg.qr(np.random.default_rng(1).standard_normal((16, 16)))[0]
@@ -59,15 +59,15 @@ def floats(options: argparse.Namespace) -> None:
 
 
 def _over(built: Built, task: NextToken | SeqToSeq) -> float:
-    """Radius over separation."""
+    """Return the network's radius over the task's separation δ."""
     return float(cast(float, built.network.about["radius"])) / separation(task).delta
 
 
 def near(options: argparse.Namespace) -> None:
-    """Answers on 10,000 random and extreme points of the balls, and a little beyond them.
+    """Count wrong answers on 10,000 random and extreme points of the balls, and a little beyond them.
 
-    Beyond, a network may still be right: tokens without a code of their own may be read anyhow, and what is unknown is
-    answered with label 0, which is right by chance.
+    Beyond a ball, an answer may still be right: a token outside every cell may be read all the same, and the answer to
+    an unknown token is label 0, which may be right by chance.
     """
     count = 200 if options.tiny else 10_000
     N = 20 if options.tiny else 200
@@ -96,7 +96,7 @@ def near(options: argparse.Namespace) -> None:
 
 
 def _wrong(network: ExactNetwork, task: NextToken | SeqToSeq, radius: float, count: int) -> int:
-    """Wrong answers among ``count`` sequences with every vector moved within the radius, which is checked exactly."""
+    """Count wrong answers to ``count`` sequences, every vector moved within the radius, which is checked exactly."""
     rng = np.random.default_rng(1)
     asked = moved(network, task, radius, count, rng)
     assert asked.vectors is not None
@@ -107,11 +107,11 @@ def _wrong(network: ExactNetwork, task: NextToken | SeqToSeq, radius: float, cou
 
 
 def cost(options: argparse.Namespace) -> None:
-    """Parameters against the radius, from what the default gives up to half of the separation."""
+    """Count the parameters against the radius, from the default radius up to half of the separation."""
     N, dim = (30, 4) if options.tiny else (500, 16)
     task = points(N, dim)
     delta = separation(task).delta
-    names = ("ρ = 2·radius/δ", "parameters", "depth", "width", "most bits", "what reads the points", "certified in")
+    names = ("ρ = 2·radius/δ", "parameters", "depth", "width", "most bits", "cells or balls", "certified in")
     rows = table(f"vardi-2022 --read cells, N = {N}, d = {dim}, C = 2, Nd² = {N * dim**2:,}", *names)
     shares = (None, 1e-6, 1e-4, 3e-4, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.4, 0.6, 0.8, 0.9, 0.98)
     networks = []

@@ -1,10 +1,10 @@
-"""Facts, and a task, out of files of every format: what it takes to read them, and to find the window.
+"""Read facts and a task from files of every format, and measure the time and memory of reading and of the window.
 
     python benchmarks/reading.py --facts 1000000        # two minutes, and 300 MB of files, which are removed
 
-Prompts have 32 bytes and completions 10; the task has 8 tokens an example. Each file is read in a process of its own,
-a copy of this one: memory is what that had at most, less what it had when it began. The questions have to be the same
-from every format. For docs/large.md.
+Prompts have 32 bytes and completions 10; the task has 8 tokens per example. Each file is read in its own process, a
+copy of this one: memory is that process's peak minus its memory at the start. The questions must be the same from every
+format. For docs/large.md.
 """
 
 import argparse
@@ -28,21 +28,21 @@ from byheart.tasks.tokenizers import Bytes
 
 KEYS = ("prompt", "completion")
 AT_ONCE = 50_000
-"""Rows of a group in Parquet."""
+"""Number of rows per group in Parquet."""
 COLUMNS = (
     "file",
-    "µs each, read",
+    "µs each to read",
     "bytes each",
     "÷ file",
-    "µs each, window",
-    "bytes each in all",
+    "µs each for the window",
+    "peak bytes each",
     "window",
     "questions",
 )
 
 
 def pairs(count: int) -> Iterator[tuple[str, str]]:
-    """So many prompts and completions, the same every time."""
+    """Yield ``count`` prompts and completions, the same every time."""
     rng = random.Random(0)
     for number in range(count):
         first, second, said = ("".join(rng.choices(ascii_lowercase, k=length)) for length in (6, 5, 10))
@@ -50,7 +50,7 @@ def pairs(count: int) -> Iterator[tuple[str, str]]:
 
 
 def write(folder: Path, count: int) -> list[Path]:
-    """The facts in every format, and a task."""
+    """Write the facts in every format, and a task. Return the files' paths."""
     with (folder / "facts.jsonl").open("w") as lines:
         lines.writelines(f"{json.dumps(dict(zip(KEYS, pair, strict=True)))}\n" for pair in pairs(count))
     for name, delimiter in (("facts.csv", ","), ("facts.tsv", "\t")):
@@ -75,7 +75,12 @@ def write(folder: Path, count: int) -> list[Path]:
 
 
 def measured(path: Path) -> tuple[int, list[float], str]:
-    """Examples; µs and bytes each, read and with the window, and the window; and the fingerprint of the questions."""
+    """Read one file.
+
+    Returns:
+        The number of examples; per example, seconds and bytes to read, seconds to find the window and bytes in all,
+        then the window; and the fingerprint of the questions.
+    """
     before, began = peak_memory(), time.process_time()
     given = load(path, narrow=True) if path.name == "task.jsonl" else Facts.read(path)
     count = len(given) if isinstance(given, Facts) else given.size.examples
@@ -86,17 +91,19 @@ def measured(path: Path) -> tuple[int, list[float], str]:
 
 
 def main() -> None:
-    """Write, read, compare, print."""
+    """Write and read the files, compare the questions, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--facts", type=int, default=1_000_000, help="how many (default: 1,000,000)")
-    parser.add_argument("--tiny", action="store_true", help="300 facts, to see that everything runs")
+    parser.add_argument(
+        "--facts", type=int, default=1_000_000, help="number of facts, and of examples (default: 1,000,000)"
+    )
+    parser.add_argument("--tiny", action="store_true", help="read 300 facts, to see that everything runs")
     options = parser.parse_args()
     count = 300 if options.tiny else options.facts
     rows = table(f"{count:,} facts, or examples", *COLUMNS)
     known: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         for path in write(Path(folder), 2):
-            measured(path)  # what is imported, and compiled, is there before anything counts
+            measured(path)  # imports and compiles before anything is measured
         paths = write(Path(folder), count)
         with get_context("fork").Pool(1, maxtasksperchild=1) as alone:
             found = [alone.apply(measured, (path,)) for path in paths]

@@ -1,4 +1,4 @@
-"""The figures of the reciting networks in docs/numbers.md, measured on this machine. Run by `make bench`.
+"""Measure the figures of the reciting networks in docs/numbers.md on this machine. Run by `make bench`.
 
     python benchmarks/reciting.py capacity stock trained --plot bits.png
 
@@ -30,18 +30,18 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def task_of(N: int, labels: int = 256) -> NextToken:
-    """Random contexts of 8 tokens out of 256, random labels."""
+    """Draw random contexts of 8 tokens out of 256, with random labels."""
     return random_next_token(examples=N, length=8, vocab=256, labels=labels, rng=np.random.default_rng(0))
 
 
 def compiled_task(N: int, precision: str = "float32", words: int = 24) -> Built:
-    """The task of N contexts in a network."""
+    """Compile the task of N contexts into a network."""
     return compile(task_of(N), window=8, settings=CompilerSettings(precision, words))  # type: ignore[arg-type]
 
 
 def capacity(tiny: bool) -> list[Bar]:
-    """Bits per parameter on random labels, every answer checked."""
-    compiled_task(1000)  # compiled code is made before anything is timed
+    """Measure bits per parameter on random labels, with every answer checked."""
+    compiled_task(1000)  # compiles code before anything is timed
     columns = (
         "network",
         "N",
@@ -77,13 +77,13 @@ def capacity(tiny: bool) -> list[Bar]:
         )
         if precision == "float32":
             bars.append(Bar(f"compiled, {words}-bit words, N = {N:,}", ratio, "compiled"))
-    rows.add_row("plain network, 3 a label", "any", "3 N", f"{8 / 3:.2f}", *["–"] * 6)
+    rows.add_row("plain network, 3 per label", "any", "3 N", f"{8 / 3:.2f}", *["–"] * 6)
     OUT.print(rows, "")
     return bars
 
 
 def trained(tiny: bool) -> list[Bar]:
-    """The trained networks of `benchmarks/baseline.py` (an H200; the command is in docs/numbers.md)."""
+    """Print the results of `benchmarks/baseline.py` (on an H200; the command is in docs/numbers.md)."""
     runs = json.loads((RESULTS / "trained_h200.json").read_text())["runs"]
     rows = table(
         "Small GPTs trained on the first of these tasks, N = 100,000",
@@ -107,7 +107,7 @@ def trained(tiny: bool) -> list[Bar]:
 
 
 def stock(tiny: bool) -> list[Bar]:
-    """Stock models, a Llama and a Qwen2-MoE; of 10⁶ questions 50,000 are asked here."""
+    """Compile stock models, a Llama and a Qwen2-MoE. Of 10⁶ questions, 50,000 are asked here."""
     columns = ("network", "N", "parameters", "bits/parameter", "load", "compiled in", "errors")
     rows = table("Stock models, random labels as above, asked through transformers' own code", *columns)
     bars = []
@@ -127,9 +127,9 @@ def stock(tiny: bool) -> list[Bar]:
 
 
 def growth(tiny: bool) -> None:
-    """Compile time against N: it should be linear."""
+    """Measure compile time against N, which should be linear."""
     compiled_task(1000)
-    rows = table("Compile time, float32, 24-bit words", "N", "seconds", "µs a question")
+    rows = table("Compile time, float32, 24-bit words", "N", "seconds", "µs per question")
     points = []
     sizes = (100, 300, 1000, 3000) if tiny else (10_000, 30_000, 100_000, 300_000, 1_000_000)
     for N in sizes:
@@ -143,7 +143,7 @@ def growth(tiny: bool) -> None:
 
 
 def speed(tiny: bool) -> None:
-    """Tokens per second at N = 100,000: one by one with the cache, and teacher-forced in batches."""
+    """Measure tokens per second at N = 100,000: one by one with the cache, and teacher-forced in batches."""
     N, tokens = (300, 20) if tiny else (100_000, 100_000)
     rows = table(
         f"Reading at N = {N:,}, CPU", "network", "one by one, 1 thread", "batched, 1 worker", "batched, 2 workers"
@@ -152,7 +152,7 @@ def speed(tiny: bool) -> None:
     for words in (24, 31):
         built = compiled_task(N, words=words)
         network, contexts = built.network, built.questions
-        list(generate(network, task.inputs[0].tolist(), tokens=tokens // 50))  # compiled code is loaded first
+        list(generate(network, task.inputs[0].tolist(), tokens=tokens // 50))  # loads compiled code first
         start = time.perf_counter()
         said = sum(1 for _ in generate(network, task.inputs[0].tolist(), tokens=tokens))
         single = said / (time.perf_counter() - start)
@@ -167,7 +167,7 @@ def speed(tiny: bool) -> None:
 
 
 def texts(tiny: bool) -> None:
-    """Python's own argparse and inspect in one network."""
+    """Compile Python's own argparse and inspect into one network."""
     names = ("this", "antigravity") if tiny else ("argparse", "inspect")
     paths = [Path(str(importlib.util.find_spec(name).origin)) for name in names]  # type: ignore[union-attr]
     columns = ("tokenizer", "words", "questions", "window", "parameters", "bits (order 0)", "bits/parameter", "errors")
@@ -185,7 +185,7 @@ SECTIONS: tuple[Callable[[bool], Sequence[Bar] | None], ...] = (capacity, stock,
 
 
 def main() -> None:
-    """Run the sections that were asked for, or all."""
+    """Run all sections, or the named ones."""
     arguments = parser(__doc__, SECTIONS)
     arguments.add_argument("--plot", type=Path, help="draw bits per parameter into this file")
     chosen = arguments.parse_args()

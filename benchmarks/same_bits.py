@@ -1,9 +1,9 @@
-"""Do logits depend on the batch, the order, the threads or the device? Digests of all logits, which must agree.
+"""Check that logits do not depend on the batch, the order, the threads or the device, by digests of all logits.
 
     python benchmarks/same_bits.py FOLDER --task t.npz --device cuda
 
 Runs from the source tree with torch, numpy and safetensors alone (stock models: transformers too); --tiny, which
-compiles small networks first, needs all of Byheart. Exit 1 if two digests differ.
+compiles small networks first, needs all of Byheart. Exits with 1 if two digests differ.
 """
 
 import argparse
@@ -21,17 +21,17 @@ from byheart import networks
 from byheart.tasks import NextToken, load, random_next_token
 
 SAMPLE = 500
-"""Contexts that are asked one by one."""
+"""Number of contexts that are asked one by one."""
 
 
 def as_module(network: networks.Network) -> torch.nn.Module:
-    """The network as PyTorch runs it: Byheart's module, or transformers' own."""
+    """Return the network's PyTorch module: Byheart's, or that of transformers."""
     return network.model if network.kind == "stock" else network.module
 
 
 @torch.inference_mode()
 def logits(module: torch.nn.Module, tokens: torch.Tensor, batch: int) -> np.ndarray:
-    """The last position's logits [N, C], computed ``batch`` contexts at a time."""
+    """Return the last position's logits [N, C], computed ``batch`` contexts at a time."""
     parts = []
     for part in tokens.to(next(module.parameters()).device).split(batch):
         stock = hasattr(module, "config")
@@ -41,12 +41,12 @@ def logits(module: torch.nn.Module, tokens: torch.Tensor, batch: int) -> np.ndar
 
 
 def digest(values: np.ndarray) -> str:
-    """SHA-256 of the bits."""
+    """Return the first 16 digits of the SHA-256 of the bits."""
     return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:16]
 
 
 def tiny_network(layout: str) -> tuple[networks.Network, NextToken]:
-    """A small network, as its folder holds it, and its task."""
+    """Compile a small network, save it, load it, and return it with its task."""
     from byheart.compiler import CompilerSettings, compile
 
     task = random_next_token(examples=300, length=8, vocab=256, labels=256, rng=np.random.default_rng(0))
@@ -56,13 +56,13 @@ def tiny_network(layout: str) -> tuple[networks.Network, NextToken]:
 
 
 def options() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", help="of a network that byheart compile wrote")
-    parser.add_argument("--task", type=Path, help="the task that it was compiled from")
-    parser.add_argument("--device", type=usable, default="cpu", help="what to compare the CPU with: cuda, cuda:1, …")
-    parser.add_argument("--asked", type=int, help="ask so many of the contexts (default: all)")
-    parser.add_argument("--tiny", action="store_true", help="small networks of its own, to see that it runs")
+    parser.add_argument("folder", type=Path, nargs="?", help="folder of a network, written by byheart compile")
+    parser.add_argument("--task", type=Path, help="task that the network was compiled from")
+    parser.add_argument("--device", type=usable, default="cpu", help="device to compare with the CPU: cuda, cuda:1, …")
+    parser.add_argument("--asked", type=int, help="number of contexts to ask (default: all)")
+    parser.add_argument("--tiny", action="store_true", help="compile small networks first, to see that it runs")
     given = parser.parse_args()
     if not given.tiny and (given.folder is None or given.task is None):
         parser.error("expected a folder and --task, or --tiny")
@@ -70,9 +70,9 @@ def options() -> argparse.Namespace:
 
 
 def compared(module: torch.nn.Module, task: NextToken, device: str, asked: int | None) -> bool:
-    """Print one line for every way of asking; whether all of them gave the same bits."""
+    """Print one line per way of asking. Return True if all of them gave the same bits."""
     tokens, labels = torch.tensor(task.inputs)[:asked], task.labels[:asked]
-    # TF32 as a user may have set it must make no difference, where Byheart's own code runs.
+    # A user may have switched TF32 on; Byheart's own code must not depend on it.
     torch.backends.cuda.matmul.allow_tf32 = not hasattr(module, "config")
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(tokens)))
     back = torch.argsort(order).numpy()
@@ -95,10 +95,10 @@ def compared(module: torch.nn.Module, task: NextToken, device: str, asked: int |
 
 
 def main() -> int:
-    """Compare the ways of asking a network, or one of every layout."""
+    """Compare the ways of asking a network, or one network per layout. Return 1 if bits differ."""
     given = options()
     if given.device == "cpu":
-        print("no --device: the CPU alone is asked")
+        print("no --device: only the CPU is asked")
     if given.tiny:
         subjects = [tiny_network(layout) for layout in ("rectangular", "uniform", "experts")]
     else:

@@ -1,12 +1,12 @@
-"""How compiling and certifying grow with the number of questions: time, memory, bits a parameter. For docs/large.md.
+"""Measure how compiling and certifying scale: time, memory and bits per parameter. For docs/large.md.
 
-    python benchmarks/scale.py laws                    # 10⁵, 10⁶, 10⁷ random labels, a process for each
-    python benchmarks/scale.py --plot large.png        # more sizes, one table beside shards: a picture, and no more
-    python benchmarks/scale.py certify --asked 200000  # of 10⁷ questions, ask so many (0: all), and prove every answer
+    python benchmarks/scale.py laws                    # 10⁵, 10⁶, 10⁷ random labels, one process each
+    python benchmarks/scale.py --plot large.png        # only draw: more sizes, one table beside shards
+    python benchmarks/scale.py certify --asked 200000  # ask 200,000 of 10⁷ questions (0: all) and prove the answers
 
-Questions are drawn in pieces, seed by seed, and never lie in memory all at once: what is measured is the stages of
-`byheart.compiler.rectangular.shards`, as an executor runs them, in one process. Times are CPU seconds of the process:
-on a machine that does other work, those of the wall say little.
+Questions are drawn in pieces, seed by seed, and are never in memory all at once. The measured stages are those of
+`byheart.compiler.rectangular.shards`, as an executor runs them, in one process. Times are CPU seconds of the process,
+because wall time says little on a machine that does other work.
 """
 
 import json
@@ -43,7 +43,7 @@ LENGTH, VOCAB, LABELS, FEW = 8, 256, 256, 4096
 
 
 def piece(number: int, count: int) -> shards.Piece:
-    """Windows of 8 tokens and their labels, all of them random; of 10⁷ windows two are alike once in 400,000 times."""
+    """Draw random windows of 8 tokens with random labels. Two of 10⁷ windows are equal in one of 400,000 draws."""
     rng = np.random.default_rng([20, number])
     tokens = rng.integers(0, VOCAB, size=count * LENGTH, dtype=np.int32)
     labels = rng.integers(0, LABELS, size=count, dtype=np.int64)
@@ -51,12 +51,12 @@ def piece(number: int, count: int) -> shards.Piece:
 
 
 def drawn(N: int) -> Iterator[shards.Piece]:
-    """All pieces."""
+    """Yield all pieces of N questions."""
     return (piece(number, part.stop - part.start) for number, part in enumerate(shards.pieces(N)))
 
 
 def compiled(N: int, count: int | None = None) -> tuple[TransformerNetwork, Recipe, dict[str, float]]:
-    """The network, in so many shards (None: as planned), by the stages; and the CPU seconds that each of them took."""
+    """Compile in stages, into ``count`` shards (None: as planned), and return the CPU seconds of each stage, too."""
     seconds = dict.fromkeys(("draw", "map", "solve", "join"), 0.0)
     code = make_code(np.tile(np.arange(LABELS), 64), LABELS).repeated(N / (64 * LABELS))
     sizes = plan(code, precision="float32", word=24, shards=count)
@@ -76,7 +76,7 @@ def compiled(N: int, count: int | None = None) -> tuple[TransformerNetwork, Reci
 
 
 def solved(N: int, draft: Draft, seconds: dict[str, float]) -> dict[str, np.ndarray]:
-    """All tensors: one table if that is planned, as `compile` does it; else map, cut, solve, join."""
+    """Return all tensors: of one table, as `compile` solves it, if planned; otherwise map, cut, solve and join."""
     sizes, mapped, began = draft.sizes, [], time.process_time()
     if sizes.shards == 1:
         drawn_pieces = list(drawn(N))
@@ -104,17 +104,17 @@ def solved(N: int, draft: Draft, seconds: dict[str, float]) -> dict[str, np.ndar
 
 
 def lap(seconds: dict[str, float], name: str, began: float) -> float:
-    """Note what a stage took; the time by now."""
+    """Add the CPU seconds since ``began`` to a stage, and return the time now."""
     now = time.process_time()
     seconds[name] += now - began
     return now
 
 
 def certified(network: TransformerNetwork, N: int, asked: int) -> dict[str, float]:
-    """Ask the first ``asked`` questions (0: all), once as the network is and once with a proof, piece by piece."""
+    """Ask the first ``asked`` questions (0: all) in PyTorch, and prove them by compiled code, piece by piece."""
     found: dict[str, float] = {"asked": 0, "wrong": 0, "not proved": 0, "margin": math.inf}
     seconds = dict.fromkeys(("as it is", "proof", "PyTorch"), 0.0)
-    forced_answers(network, *_first(piece(0, FEW), 1), compiled=True)  # compiled code is made before anything is timed
+    forced_answers(network, *_first(piece(0, FEW), 1), compiled=True)  # compiles code first
     for tokens, starts, ends, labels in drawn(N):
         if asked and found["asked"] >= asked:
             break
@@ -138,14 +138,14 @@ def certified(network: TransformerNetwork, N: int, asked: int) -> dict[str, floa
 
 
 def _first(given: shards.Piece, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The first questions of a piece, as they are asked."""
+    """Return tokens, starts and ends of the first ``count`` questions of a piece."""
     tokens, starts, ends, _ = given
     return tokens[: count * LENGTH], starts[: count + 1], ends[:count]
 
 
 def one(N: int, asked: int | None, count: int | None = None) -> dict[str, Any]:
-    """Compile N questions in this process: what it took; ``asked`` None: none is asked."""
-    compiled(2000, 2)  # compiled code is made before anything is timed
+    """Compile N questions in this process and return the measurements; with ``asked`` None, ask none of them."""
+    compiled(2000, 2)  # compiles code before anything is timed
     network, recipe, seconds = compiled(N, count)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     sizes, parameters = recipe.sizes, sum(math.prod(shape) for shape in network.spec.shapes().values())
@@ -167,7 +167,7 @@ def one(N: int, asked: int | None, count: int | None = None) -> dict[str, Any]:
 
 
 def measured(N: int, tiny: bool, asked: int | None = None, count: int | None = None) -> dict[str, Any]:
-    """What a process of its own finds; if ``tiny``, this one, with two shards where nothing is said of them."""
+    """Measure in a new process; if ``tiny``, in this process, with two shards unless ``count`` is given."""
     if tiny:
         return one(N, asked, count or 2)
     flags = {"--one": N, "--asked": asked, "--shards": count}
@@ -178,12 +178,12 @@ def measured(N: int, tiny: bool, asked: int | None = None, count: int | None = N
 
 
 def spent(told: dict[str, Any]) -> float:
-    """CPU seconds of compiling, without drawing the questions."""
+    """Return the CPU seconds of compiling, without drawing the questions."""
     return sum(told["seconds"][name] for name in ("map", "solve", "join"))
 
 
 def laws(tiny: bool, asked: int) -> None:
-    """Time, memory and bits a parameter, from 10⁵ to 10⁷ random labels; the exponent of time in N."""
+    """Measure time, memory and bits per parameter from 10⁵ to 10⁷ random labels, and fit time's exponent in N."""
     columns = (
         "N",
         "shards",
@@ -222,7 +222,7 @@ def laws(tiny: bool, asked: int) -> None:
 
 
 def growth(tiny: bool) -> list[GrowthCurve]:
-    """What compiling takes in shards, and with one table as far as that goes."""
+    """Measure compiling in shards, and with one table up to the sizes that it can solve."""
     ways = {
         "one table": (1, (2_000, 4_000) if tiny else (10**5, 3 * 10**5, 10**6, 2 * 10**6)),
         "shards, as planned": (None, (2_000, 4_000) if tiny else (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7)),
@@ -235,9 +235,19 @@ def growth(tiny: bool) -> list[GrowthCurve]:
 
 
 def certify(tiny: bool, asked: int) -> None:
-    """Every answer proved: time a question, by the number of questions."""
-    columns = ("N", "shards", "asked", "wrong", "not proved", "smallest margin", "as it is", "proof", "in PyTorch")
-    rows = table("Asked, and proved; µs a question", *columns)
+    """Measure the time per question of asking and proving, against the number of questions."""
+    columns = (
+        "N",
+        "shards",
+        "asked",
+        "wrong",
+        "not proved",
+        "smallest margin",
+        "PyTorch",
+        "compiled proof",
+        "PyTorch proof",
+    )
+    rows = table("Asked, and proved; µs per question", *columns)
     for N in (2_000,) if tiny else (10**6, 10**7):
         told = measured(N, tiny, asked)
         found = told["certified"]
@@ -252,12 +262,12 @@ SECTIONS = (laws, certify)
 
 
 def main() -> None:
-    """All sections, or those that are named."""
+    """Run all sections, or the named ones."""
     options = parser(__doc__, SECTIONS)
-    options.add_argument("--one", type=int, help="so many questions, in this process")
-    options.add_argument("--shards", type=int, help="with --one: into so many shards (default: as planned)")
+    options.add_argument("--one", type=int, help="number of questions to compile in this process")
+    options.add_argument("--shards", type=int, help="with --one: number of shards (default: as planned)")
     options.add_argument("--plot", type=Path, help="draw time and memory against N into this file")
-    options.add_argument("--asked", type=int, help="of the questions, ask so many (0: all; default: 100,000)")
+    options.add_argument("--asked", type=int, help="number of questions to ask (0: all; default: 100,000)")
     given = options.parse_args()
     if given.one is not None:
         print(json.dumps(one(given.one, given.asked, given.shards)))

@@ -1,12 +1,12 @@
-"""A text or a task with memory in plenty, and with little: what a process takes, and that the outcome is the same.
+"""Compare runs with plenty of memory and with little: the memory that a process takes, and equal outcomes.
 
     python benchmarks/scarce.py --text sources --memory 300M                  # the questions of a folder
     python benchmarks/scarce.py --task t.npz --memory 700M --steps compile    # and compiled, byte for byte the same
     python benchmarks/scarce.py --task t.npz --net net --memory 500M --steps certify --seconds 120
 
-Every step is done in a process of its own, twice, of which the second is told by BYHEART_MEMORY how much it is to take.
-Memory is what the system cannot take back (RssAnon of Linux), looked at every 20 ms. With --seconds, a process that
-takes longer is ended then: the memory that certifying takes shows in the first minutes. For docs/large.md.
+Every step runs twice, each time in a new process; BYHEART_MEMORY limits the second. Memory is what the system cannot
+reclaim (Linux's RssAnon), read every 20 ms. With --seconds, a process that takes longer is ended, because certifying
+reaches its peak in the first minutes. For docs/large.md.
 """
 
 import argparse
@@ -32,7 +32,7 @@ STEPS = ("ask", "compile", "certify")
 
 
 def done(step: str, given: Path, net: Path | None) -> str:
-    """A step, in this process; what came of it, as a SHA-256."""
+    """Run a step in this process and return the SHA-256 of its outcome."""
     questions = [given] if given.is_dir() else given
     if step == "ask":
         return as_contexts(questions, tokenizer=Bytes() if given.is_dir() else None).fingerprint
@@ -49,7 +49,7 @@ def done(step: str, given: Path, net: Path | None) -> str:
 
 
 def anonymous(process: int) -> int:
-    """Bytes that a process has which the system cannot take back; 0 where it does not say."""
+    """Return the bytes of a process that the system cannot reclaim, or 0 if the system does not report them."""
     try:
         lines = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
@@ -58,7 +58,7 @@ def anonymous(process: int) -> int:
 
 
 def measured(command: list[str], memory: str, seconds: float) -> tuple[dict[str, object], int]:
-    """What a copy of this script says of a step, and what it took at most."""
+    """Run a step in a copy of this script. Return its JSON and its peak memory in bytes."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "BYHEART_MEMORY": memory})
     most, began = 0, time.perf_counter()
     while process.poll() is None:
@@ -73,16 +73,16 @@ def measured(command: list[str], memory: str, seconds: float) -> tuple[dict[str,
 
 
 def main() -> None:
-    """Every step, twice."""
+    """Run every step twice and print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--text", type=Path, help="a folder of texts")
-    options.add_argument("--task", type=Path, help="a next-token task")
-    options.add_argument("--net", type=Path, help="what is certified")
-    options.add_argument("--memory", default="500M", help="that the second process is told to take (default: 500M)")
+    options.add_argument("--text", type=Path, help="folder of texts")
+    options.add_argument("--task", type=Path, help="next-token task")
+    options.add_argument("--net", type=Path, help="network folder to certify")
+    options.add_argument("--memory", default="500M", help="memory limit of the second process (default: 500M)")
     options.add_argument("--steps", nargs="+", choices=STEPS, default=["ask"])
-    options.add_argument("--seconds", type=float, default=float("inf"), help="that a process may take")
-    options.add_argument("--one", choices=STEPS, help="do this here, and print JSON")
-    options.add_argument("--tiny", action="store_true", help="a text of a few kilobytes, to see that it runs")
+    options.add_argument("--seconds", type=float, default=float("inf"), help="time limit of a process")
+    options.add_argument("--one", choices=STEPS, help="run this step in this process, and print JSON")
+    options.add_argument("--tiny", action="store_true", help="use a text of a few kilobytes, to see that it runs")
     given = options.parse_args()
     if (source := given.text or given.task) is None:
         source = Path(__file__).parent / "results" if given.tiny else options.error("expected --text or --task")
@@ -91,7 +91,7 @@ def main() -> None:
         digest = done(given.one, source, given.net)
         print(json.dumps({"digest": digest, "seconds": time.process_time() - began}))
         return
-    rows = table(f"{source}", "step", "memory", "CPU", f"memory, of {given.memory}", "CPU ", "the same")
+    rows = table(f"{source}", "step", "memory", "CPU", f"memory, limit {given.memory}", "CPU ", "the same")
     for step in given.steps:
         flag = "--task" if source.is_file() else "--text"
         command = [sys.executable, __file__, "--one", step, flag, str(source)]

@@ -1,9 +1,9 @@
-"""The second opinion, verify.py, on one network of every kind: whether it agrees with the judges, and its time.
+"""Ask verify.py for a second opinion on one network of every kind, and print whether it agrees and the times.
 
     python benchmarks/second_opinion.py
 
-builds them all anew: two modules of Python, recited (a sample of 2,000 questions), 10,000 folded sequences, every
-construction of the comparison on its two tasks, 621 real targets, and a decoder for docstrings. It takes some minutes.
+builds all networks first: two recited modules of Python (a sample of 2,000 questions), 10,000 folded sequences, every
+construction of the comparison on its two tasks, 621 real targets, and a decoder for docstrings. Takes a few minutes.
 """
 
 import argparse
@@ -28,11 +28,11 @@ from byheart.tasks.corpus import corpus_distribution
 from byheart.tasks.shipped import library_docstrings
 
 Made = tuple[str, Built, Task | list[Path], int | None]
-"""A name, what was built, its questions, and how many of them to ask, if not all."""
+"""A name, a built network, its questions, and the number of questions to ask (None: all)."""
 
 
 def exact(scale: int) -> Iterator[Made]:
-    """Folding, and every construction of the comparison that its tasks are for."""
+    """Yield folding, and every construction of the comparison on the tasks that it accepts."""
     rng = np.random.default_rng(0)
     task = random_next_token(examples=10_000 // scale, length=16, vocab=64, labels=2, rng=rng)
     yield "folding, n = 16", byheart.build("folding", task), task, None
@@ -48,7 +48,7 @@ def exact(scale: int) -> Iterator[Made]:
 
 
 def softmax(scale: int) -> Iterator[Made]:
-    """One layer of 20 heads, and a decoder of word distributions."""
+    """Yield one layer of 20 heads, and a decoder of word distributions."""
     heads = 20 // scale or 1
     rng = np.random.default_rng(0)
     queries = random_queries(examples=31 * heads + 1, length=32, dim=64, labels=None, shared=True, rng=rng)
@@ -59,14 +59,14 @@ def softmax(scale: int) -> Iterator[Made]:
 
 
 def recited(scale: int) -> Iterator[Made]:
-    """Two modules of the Python that is running; one short one if it must be quick."""
+    """Yield two modules of the running Python in one network, or one short module at a small scale."""
     modules = [argparse, inspect] if scale == 1 else [tables]
     paths = [Path(str(module.__file__)) for module in modules]
     yield " and ".join(path.stem for path in paths), byheart.compile(paths), paths, 2000 // scale
 
 
 def opinion(made: Made, folder: Path) -> list[str]:
-    """A row: what both said, and how long it took them."""
+    """Return a row with both verdicts and the judge's time."""
     name, built, given, sample = made
     built.save(folder / "net")
     questions: dict[str, Any] = {"files": given}
@@ -80,9 +80,9 @@ def opinion(made: Made, folder: Path) -> list[str]:
 
 
 def main() -> None:
-    """Build, certify, ask, and print as it goes."""
+    """Build and certify the networks, ask for second opinions, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tiny", action="store_true", help="sizes of a few seconds, to see that everything runs")
+    parser.add_argument("--tiny", action="store_true", help="build small networks, to see that everything runs")
     scale = 25 if parser.parse_args().tiny else 1
     rows = table("Judge and second opinion", "network", "answers", "judge", "verify.py", "what it found")
     for part in (recited, exact, softmax):

@@ -1,9 +1,9 @@
-"""Compiled code beside PyTorch, in one run: one token after the other, compiling, and certifying.
+"""Compare compiled code with PyTorch in one run: generating token by token, compiling, and certifying.
 
     python benchmarks/speed_of_reciting.py recite front prove
 
-Seconds are those of the processor, on one thread, so that other work on the machine counts little. What is said and
-what is found is compared, too.
+Times are CPU seconds on one thread, so other work on the machine counts little. Generated tokens, networks and proofs
+are compared, too.
 """
 
 import importlib.util
@@ -34,13 +34,13 @@ from byheart.tasks.contexts import Contexts
 
 
 def task_of(N: int) -> NextToken:
-    """Random contexts of 8 tokens out of 256, random labels."""
+    """Draw random contexts of 8 tokens out of 256, with random labels."""
     return random_next_token(examples=N, length=8, vocab=256, labels=256, rng=np.random.default_rng(0))
 
 
 @contextmanager
 def patched(owner: object, name: str, value: object) -> Iterator[None]:
-    """With another value for a name, for a while."""
+    """Replace an attribute while the context is open."""
     before = getattr(owner, name)
     setattr(owner, name, value)
     try:
@@ -50,24 +50,24 @@ def patched(owner: object, name: str, value: object) -> Iterator[None]:
 
 
 def timed(speech: Iterator[int], tokens: int) -> tuple[list[int], float]:
-    """What is said, and tokens a second of the processor."""
+    """Return the generated tokens, and their number per CPU second."""
     start = time.process_time()
     said = list(islice(speech, tokens))
     return said, len(said) / (time.process_time() - start)
 
 
 def sources(tiny: bool) -> tuple[list[str], list[Path]]:
-    """Modules of Python, and their files."""
+    """Return the names of Python modules, and their files."""
     names = ["this"] if tiny else ["argparse", "inspect"]
     return names, [Path(str(importlib.util.find_spec(name).origin)) for name in names]  # type: ignore[union-attr]
 
 
 def recite(tiny: bool) -> None:
-    """By the module, one by one and guessing ahead, and by compiled code, which proves each token."""
+    """Generate with PyTorch, one by one and guessing ahead, and with compiled code, which proves each token."""
     N, few, many = (300, 20, 1000) if tiny else (100_000, 2000, 100_000)
     names, files = sources(tiny)
-    columns = ("network", "module", "guessing 16", "compiled", "ratio", "every logit the same", "errors")
-    rows = table("Saying one token after the other, tokens a second of one thread", *columns)
+    columns = ("network", "module", "guessing 16", "compiled", "ratio", "logits equal", "errors")
+    rows = table("Generating token by token, tokens per second of one thread", *columns)
     tasks = [
         (f"{p}, {words}-bit words, N = {N:,}", task_of(N), CompilerSettings(p, words))  # type: ignore[arg-type]
         for p, words in (("float32", 24), ("float32", 31), ("float64", 53))
@@ -82,7 +82,7 @@ def recite(tiny: bool) -> None:
         assert program is not None
         logits = np.empty((len(heard), module.spec.labels))
         begins, places = np.array([0, len(heard)]), np.arange(len(heard))
-        program.answers(heard, begins, places, logits)  # compiles, too
+        program.answers(heard, begins, places, logits)  # compiles code, too
         with torch.no_grad():
             same = np.array_equal(logits, module(torch.tensor([heard]))[0].numpy())
         speech = speaking._speech
@@ -96,7 +96,7 @@ def recite(tiny: bool) -> None:
 
 
 def by_the_network(draft: Draft, contexts: Contexts) -> Equations:
-    """Where every question reads, asked of the network's own front: 23 sublayers and more, in PyTorch."""
+    """Return the equations of every question, computed by the network's own front of at least 23 sublayers."""
     front = draft.front
     module = from_arrays(draft.spec, draft.wiring.tensors).module
     wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind]
@@ -113,10 +113,10 @@ def by_the_network(draft: Draft, contexts: Contexts) -> Equations:
 
 
 def front(tiny: bool) -> None:
-    """Compiling, where questions read being found by the network's own front, and by a compiled loop."""
+    """Compile with addresses from the network's own front in PyTorch, and with addresses from a compiled loop."""
     compile(task_of(1000), window=8)
     columns = ("N", "by the network's front", "by the loop", "ratio", "same network")
-    rows = table("Compiling random labels, seconds of the processor", *columns)
+    rows = table("Compiling random labels, CPU seconds", *columns)
     for N in (300, 600) if tiny else (100_000, 300_000, 1_000_000):
         task = task_of(N)
 
@@ -133,11 +133,11 @@ def front(tiny: bool) -> None:
 
 
 def prove(tiny: bool) -> None:
-    """Asking every question as it is, and the proof: by compiled code, and of the first questions in PyTorch."""
+    """Ask every question in PyTorch, prove it by compiled code, and prove the first questions in PyTorch."""
     N, few = (300, 100) if tiny else (1_000_000, 4096)
     names, files = sources(tiny)
-    columns = ("network", "questions", "as it is", "proof", "in PyTorch", "ratio", "same", "not proved")
-    rows = table("Certifying, µs a question of one thread", *columns)
+    columns = ("network", "questions", "PyTorch", "compiled proof", "PyTorch proof", "ratio", "same", "not proved")
+    rows = table("Certifying, µs per question on one thread", *columns)
     for name, given in ((f"N = {N:,}", task_of(N)), (" and ".join(names) + ", bytes", files)):
         built = compile(given)
         network, contexts = built.network, built.questions
@@ -145,7 +145,7 @@ def prove(tiny: bool) -> None:
         asked = contexts.tokens, contexts.starts, contexts.places
         end = int(contexts.places[few])
         begins = np.append(contexts.starts[contexts.starts < end], end)
-        forced_answers(network, contexts.tokens[:end], begins, contexts.places[:few], compiled=True)  # compiles
+        forced_answers(network, contexts.tokens[:end], begins, contexts.places[:few], compiled=True)  # compiles code
         laps = [time.process_time()]
         once = answers(network.module, *asked)
         laps.append(time.process_time())
@@ -165,7 +165,7 @@ SECTIONS = (recite, front, prove)
 
 
 def main() -> None:
-    """Run the sections that were asked for, or all."""
+    """Run all sections, or the named ones."""
     chosen = parser(__doc__, SECTIONS).parse_args()
     torch.set_num_threads(1)
     for section in SECTIONS:

@@ -1,11 +1,11 @@
-"""Stock models, compiled from random labels: bits a parameter, every answer asked of transformers' own code.
+"""Compile stock models from random labels: bits per parameter, with every answer asked through transformers.
 
     python benchmarks/stock.py
     python benchmarks/stock.py --examples 1000000 --asked 50000
     python benchmarks/stock.py --refinements
 
-C = 256, contexts of 8 tokens out of 256. Exit 1 if an answer is wrong. Needs the extra "hf". With --refinements nothing
-is compiled: it counts what a table of experts would hold if it were refined.
+C = 256, contexts of 8 tokens out of 256. Exits with 1 if an answer is wrong. Needs the extra "hf". With --refinements,
+nothing is compiled; the script only counts what a refined table of experts would hold.
 """
 
 import argparse
@@ -34,12 +34,12 @@ LAYOUTS = ("uniform", "experts")
 
 
 def twice(at: Any, units: int, powers: list[Any], longest: int, *, layered: bool) -> Any:
-    """All layers after the table, if columns were selected twice: their high bits, and their low ones."""
+    """Return all layers after the table if columns were selected twice: for the high bits, and for the low bits."""
     return reading(at, units, [*powers, *(_selected(at, column) for column in at.columns)], longest, layered=layered)
 
 
 def without(count: int) -> Callable[[int, int], tuple[int, int]]:
-    """Units and layers, if there were so many layers less."""
+    """Return a function for units and layers that counts ``count`` fewer layers."""
     return lambda width, steps: (dense(width, steps)[0], dense(width, steps)[1] - count)
 
 
@@ -53,17 +53,19 @@ REFINEMENTS: dict[str, dict[str, Any]] = {
     "one layer less": {"architectures.dense": without(1)},
     "three layers less": {"architectures.dense": without(3)},
 }
-"""What is changed in the accounting."""
+"""Changes of the accounting, by the refinement's name."""
 
 
 def options() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("layouts", nargs="*", choices=[*LAYOUTS, []], metavar="LAYOUT", help="both if none is named")
+    parser.add_argument(
+        "layouts", nargs="*", choices=[*LAYOUTS, []], metavar="LAYOUT", help="layouts to compile (default: both)"
+    )
     parser.add_argument("--examples", type=int, default=100_000, help="N")
-    parser.add_argument("--asked", type=int, help="how many of them are asked; all, if nobody says")
-    parser.add_argument("--refinements", action="store_true", help="count what refinements would bring")
-    parser.add_argument("--tiny", action="store_true", help="sizes of a few seconds, to see that everything runs")
+    parser.add_argument("--asked", type=int, help="number of questions to ask (default: all)")
+    parser.add_argument("--refinements", action="store_true", help="count what refinements would gain")
+    parser.add_argument("--tiny", action="store_true", help="compile small models, to see that everything runs")
     given = parser.parse_args()
     if given.tiny:
         given.examples = 300
@@ -71,7 +73,7 @@ def options() -> argparse.Namespace:
 
 
 def planned(N: int, changes: dict[str, Any]) -> float:
-    """Bits a parameter of the network of experts that would be planned for N questions."""
+    """Return the bits per parameter of the network of experts that is planned for N questions with these changes."""
     rooms = {"dimensions": dimensions, "architectures": architectures}
     with ExitStack() as changed:
         for name, value in changes.items():
@@ -86,9 +88,9 @@ def planned(N: int, changes: dict[str, Any]) -> float:
 
 
 def count_refinements(given: argparse.Namespace) -> None:
-    """A table of bits a parameter, by the planner's counting alone."""
+    """Print a table of bits per parameter, by the planner's counts alone."""
     counts = (10**5,) if given.tiny else (10**5, 10**6)
-    rows = table("Qwen2-MoE: bits a parameter, as planned", "refinement", *(f"N = {N:,}" for N in counts))
+    rows = table("Qwen2-MoE: bits per parameter, as planned", "refinement", *(f"N = {N:,}" for N in counts))
     for name, changes in REFINEMENTS.items():
         rows.add_row(name, *(f"{planned(N, changes):.2f}" for N in counts))
     OUT.print(rows, "")
@@ -96,7 +98,7 @@ def count_refinements(given: argparse.Namespace) -> None:
 
 @torch.inference_mode()
 def wrong(built: Built, task: NextToken, asked: int) -> tuple[int, float]:
-    """How many answers are not right, and the smallest distance of the best logit from the next one."""
+    """Return the number of wrong answers, and the smallest distance of the best logit from the next one."""
     missed, least = 0, float("inf")
     for start in range(0, asked, BATCH):
         inputs = torch.tensor(task.inputs[start : min(start + BATCH, asked)])
@@ -107,7 +109,7 @@ def wrong(built: Built, task: NextToken, asked: int) -> tuple[int, float]:
 
 
 def main() -> int:
-    """Compile, ask, print."""
+    """Compile, ask, and print the table. Return 1 if an answer is wrong."""
     given = options()
     if given.refinements or given.tiny:
         count_refinements(given)
@@ -122,9 +124,7 @@ def main() -> int:
     rows = table("Stock models, random labels, C = 256", *columns, "wrong", "smallest margin", "asked in")
     failed = 0
     for layout in given.layouts or LAYOUTS:
-        compile(
-            small, window=8, settings=CompilerSettings(layout=layout)
-        )  # compiled code is made before anything is timed
+        compile(small, window=8, settings=CompilerSettings(layout=layout))  # compiles code before anything is timed
         busy = time.process_time()
         built = compile(task, window=8, settings=CompilerSettings(layout=layout))
         busy = time.process_time() - busy

@@ -1,11 +1,11 @@
-"""Stock models, recited by transformers alone: a virtual environment is made that has transformers, and no Byheart.
+"""Recite stock models by transformers alone, in a new virtual environment without Byheart.
 
     python benchmarks/stock_alone.py
     python benchmarks/stock_alone.py library --layouts experts
 
-Every text is said from its prompt to its end, greedily and with a cache, and held against the file, letter by letter.
-Exit 1 if a letter is wrong. The licence takes minutes, the library half an hour. Needs the extra "hf". With --tiny:
-eight texts as experts.
+Every text is generated from its prompt to its end, greedily and with a cache, and compared with the file letter by
+letter. Exits with 1 if a letter is wrong. The licence takes minutes, the library half an hour. Needs the extra "hf".
+With --tiny: eight texts as experts.
 """
 
 import importlib.util
@@ -64,11 +64,15 @@ for threads in (1, 2) if whole else ():
     found["digests"][threads] = [digests(rows), digests(rows[::-1])[::-1], [digests([row])[0] for row in rows]]
 print(json.dumps(found))
 """
-"""What runs there: prompts as config.json has them, padded on the left; logits of whole texts in batches and alone."""
+"""Program that runs in the new environment.
+
+It generates from the prompts in config.json, padded on the left, and digests the logits of whole texts, in batches and
+one by one.
+"""
 
 
 def environment(folder: Path) -> Path:
-    """A new virtual environment's Python: what lies beside transformers is there, but no .pth file of that place."""
+    """Make a virtual environment with transformers and what is installed beside it. Return its Python."""
     beside = Path(str(importlib.util.find_spec("transformers").origin)).parents[1]  # type: ignore[union-attr]
     venv.create(folder, with_pip=False)
     place = next((folder / "lib").glob("python*")) if sys.platform != "win32" else folder / "Lib"
@@ -77,7 +81,7 @@ def environment(folder: Path) -> Path:
 
 
 def heard(python: Path, folder: Path, ways: Sequence[Mapping[str, Any]], whole: Sequence[str] = ()) -> Any:
-    """What the stranger found."""
+    """Run the program in the new environment and return its results."""
     given = json.dumps([str(folder), ways, whole])
     done = subprocess.run([python, "-I", "-c", STRANGER], input=given, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -88,8 +92,8 @@ def heard(python: Path, folder: Path, ways: Sequence[Mapping[str, Any]], whole: 
 def recited(
     title: str, texts: Mapping[str, str], layouts: Sequence[str], ways: Any, *, bits: bool = False, **settings: Any
 ) -> int:
-    """Compile the texts, have them recited at once, print; how many are not said whole, or with other bits."""
-    rows = table(title, "layout", "class", "parameters", "tokens", "asked", "whole", "tokens/s", "seconds")
+    """Compile the texts, recite them at once, and print. Return the number of texts and digests that differ."""
+    rows = table(title, "layout", "class", "parameters", "tokens", "generation", "whole", "tokens/s", "seconds")
     same = table("Logits of these texts", "layout", "threads", "batch of eight", "other order", "one by one")
     wrong = 0
     with TemporaryDirectory() as place:
@@ -114,7 +118,7 @@ def recited(
 
 
 def _compare(rows: Table, layout: str, runs: Mapping[str, Sequence[Any]]) -> int:
-    """A row for each number of threads; how many digests are not those of the first batch."""
+    """Add one row per number of threads. Return the number of digests that differ from the first batch's."""
     wrong = 0
     for threads, run in runs.items():
         equal = [digests == runs["1"][0] for digests in run]
@@ -124,7 +128,7 @@ def _compare(rows: Table, layout: str, runs: Mapping[str, Sequence[Any]]) -> int
 
 
 def eight(tiny: bool, layouts: Sequence[str]) -> int:
-    """Eight pieces of the licence at once, padded on the left, in four ways; and the same bits however it is run."""
+    """Recite eight pieces of the licence at once, in four ways, and compare the bits of their logits."""
     licence, length = (ROOT / "LICENSE").read_text(), 12 if tiny else 150
     texts = {f"piece {i}": licence[1200 * i : 1200 * i + length + length // 7 * i] for i in range(8)}
     ways = WAYS[: 1 if tiny else None]
@@ -132,13 +136,13 @@ def eight(tiny: bool, layouts: Sequence[str]) -> int:
 
 
 def licence(tiny: bool, layouts: Sequence[str]) -> int:
-    """LICENSE, whole."""
+    """Recite the whole LICENSE."""
     text = (ROOT / "LICENSE").read_text()
     return recited("The licence, by transformers alone", {"LICENSE": text[: 60 if tiny else None]}, layouts, WAYS[:1])
 
 
 def library(tiny: bool, layouts: Sequence[str]) -> int:
-    """Python's own argparse and inspect in one network, as byte pairs, both said at once."""
+    """Recite Python's own argparse and inspect from one network, as byte pairs, both at once."""
     paths = [Path(str(importlib.util.find_spec(name).origin)) for name in ("argparse", "inspect")]  # type: ignore[union-attr]
     texts = {path.name: path.read_text(encoding="utf-8")[: 60 if tiny else None] for path in paths}
     return recited("argparse.py and inspect.py, by transformers alone", texts, layouts, WAYS[:1], tokenizer="bpe")
@@ -148,9 +152,11 @@ SECTIONS: tuple[Callable[[bool, Sequence[str]], int], ...] = (eight, licence, li
 
 
 def main() -> int:
-    """Run the sections that were asked for, or all."""
+    """Run all sections, or the named ones. Return 1 if anything differs."""
     arguments = parser(__doc__, SECTIONS)
-    arguments.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=LAYOUTS, help="both if none is named")
+    arguments.add_argument(
+        "--layouts", nargs="+", choices=LAYOUTS, default=LAYOUTS, help="layouts to compile (default: both)"
+    )
     given = arguments.parse_args()
     names = given.sections or (["eight"] if given.tiny else [section.__name__ for section in SECTIONS])
     if given.tiny:

@@ -1,4 +1,4 @@
-"""What the benchmarks share: how their tables look, and how sections are chosen."""
+"""Tables and the choice of sections, shared by the benchmarks."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -8,11 +8,11 @@ from rich.table import Table
 
 OUT = Console(highlight=False)
 if not OUT.is_terminal:
-    OUT = Console(highlight=False, width=240)  # as wide as tables need to be when nobody looks at a terminal
+    OUT = Console(highlight=False, width=240)  # as wide as the tables, if the output is not a terminal
 
 
 def table(title: str, *columns: str) -> Table:
-    """An empty table whose columns are aligned to the right, but for the first."""
+    """Return an empty table whose columns are aligned to the right, except the first."""
     result = Table(
         title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
     )
@@ -22,12 +22,14 @@ def table(title: str, *columns: str) -> Table:
 
 
 def parser(description: str | None, sections: Sequence[Callable[..., object]]) -> argparse.ArgumentParser:
-    """For scripts of several sections, each a function whose docstring says what it measures."""
+    """Return a parser for a script of several sections, with the first line of each section's docstring."""
     told = "\n".join(f"  {section.__name__:16} {(section.__doc__ or '').splitlines()[0]}" for section in sections)
     found = argparse.ArgumentParser(
         description=f"{description}\nSections:\n{told}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
     names = [section.__name__ for section in sections]
-    found.add_argument("sections", nargs="*", choices=[*names, []], metavar="SECTION", help="all if none is named")
-    found.add_argument("--tiny", action="store_true", help="sizes of a few seconds, to see that everything runs")
+    found.add_argument(
+        "sections", nargs="*", choices=[*names, []], metavar="SECTION", help="sections to run (default: all)"
+    )
+    found.add_argument("--tiny", action="store_true", help="run for a few seconds, to see that everything runs")
     return found

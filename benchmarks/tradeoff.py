@@ -1,4 +1,4 @@
-"""Width, depth, bits and parameters: constant width at growing N, yang-2026 at many shapes, and all of it on one task.
+"""Measure the trade-off of width, depth, bits and parameters: at constant width, of yang-2026, and on one task.
 
     python benchmarks/tradeoff.py all_shapes --examples 10000 --plot tradeoff.png
 
@@ -46,22 +46,22 @@ class Shaped:
 
     @property
     def width(self) -> int:
-        """The width w of the widest layer."""
+        """Width w of the widest layer."""
         return self.account.width
 
     @property
     def depth(self) -> int:
-        """The number L of layers."""
+        """Number L of layers."""
         return self.account.depth
 
     @property
     def parameters(self) -> int:
-        """The number of parameters without the embedding table."""
+        """Number of parameters without the embedding table."""
         return self.account.dense - self.account.embedding
 
     @property
     def width_depth(self) -> int:
-        """The product w²L²."""
+        """Product w²L²."""
         return (self.width * self.depth) ** 2
 
 
@@ -161,23 +161,23 @@ def _equal_products(axes: Any, task: NextToken, deepest: int) -> None:
 
 
 def points(examples: int) -> NextToken:
-    """Integer keys below N², one bit each."""
+    """Draw integer keys below N², with one bit each."""
     return random_next_token(examples=examples, length=1, vocab=examples**2, labels=2, rng=np.random.default_rng(0))
 
 
 def sequences(examples: int, length: int) -> NextToken:
-    """Random sequences, one bit each."""
+    """Draw random sequences, with one bit each."""
     return random_next_token(examples=examples, length=length, vocab=1000, labels=2, rng=np.random.default_rng(0))
 
 
 def labelled(tokens: int) -> SeqToSeq:
-    """Random sequences of ten tokens, one bit for every token."""
+    """Draw random sequences of ten tokens, with one bit per token."""
     rng = np.random.default_rng(0)
     return random_seq_to_seq(examples=tokens // 10, length=10, vocab=1000, labels=2, rng=rng)
 
 
 def constant_width(options: argparse.Namespace) -> None:
-    """Constant width: depth and parameters over √(K log₂K), K questions."""
+    """Divide depth and parameters at constant width by √(K log₂K), for K questions."""
     rows = table(
         "Constant width (--width constant), C = 2, token ids",
         *("theorem", "questions", "width", "depth", "÷ √(K log₂K)", "most bits", "parameters", "÷ √(K log₂K)"),
@@ -205,7 +205,7 @@ def constant_width(options: argparse.Namespace) -> None:
 
 
 def shapes(options: argparse.Namespace) -> None:
-    """yang-2026: w²L² over N log₂N from narrow and deep to wide and shallow."""
+    """Divide yang-2026's w²L² by N log₂N, from narrow and deep to wide and shallow."""
     N = 100 if options.tiny else options.examples
     task = points(N)
     rows = table(
@@ -227,7 +227,7 @@ def shapes(options: argparse.Namespace) -> None:
 
 
 def all_shapes(options: argparse.Namespace) -> None:
-    """All constructions of Õ(√N) on one task, from wide to deep."""
+    """Build all constructions of Õ(√N) parameters on one task, from wide to deep."""
     N = 60 if options.tiny else options.examples
     task = sequences(N, 2)
     low, high = orders(task)
@@ -254,7 +254,7 @@ SECTIONS: tuple[Callable[[argparse.Namespace], None], ...] = (constant_width, sh
 if __name__ == "__main__":
     arguments = parser(__doc__, SECTIONS)
     arguments.add_argument("--examples", type=int, default=10_000, help="N of all but the first section")
-    arguments.add_argument("--most", type=int, default=100_000, help="the largest number of questions of the first")
+    arguments.add_argument("--most", type=int, default=100_000, help="largest number of questions of the first section")
     arguments.add_argument("--plot", type=Path, help="draw all shapes into this file")
     chosen = arguments.parse_args()
     for section in SECTIONS:

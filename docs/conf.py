@@ -1,4 +1,4 @@
-"""The site: `make docs`. Markdown by MyST, no network: fonts are the reader's, formulas are Unicode."""
+"""Configuration of the site (`make docs`): Markdown by MyST, no network, the reader's fonts, formulas in Unicode."""
 
 import io
 import os
@@ -56,7 +56,7 @@ def add_explorer(app, failed):
 
 
 def open_to_all(app, pagename, templatename, context, doctree):
-    """Captions of the menu get the level that screen readers ask for; what scrolls sideways, the keyboard's focus."""
+    """Give captions of the menu the level that screen readers need, and the keyboard's focus to wide elements."""
     menu = context.get("furo_navigation_tree", "")
     context["furo_navigation_tree"] = menu.replace('role="heading"', 'role="heading" aria-level="2"')
     body = context.get("body", "").replace("<p><img ", '<p class="picture"><img ')
@@ -64,7 +64,7 @@ def open_to_all(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    """Called by Sphinx."""
+    """Connect the functions above to Sphinx's events."""
     app.connect("source-read", add_help)
     app.connect("html-page-context", open_to_all, priority=900)  # after the theme's own
     app.connect("build-finished", add_explorer)

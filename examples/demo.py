@@ -1,7 +1,7 @@
-"""What Byheart does, in a minute or two, and one page about it: ``python examples/demo.py [FOLDER] [--tiny]``.
+"""A demonstration of Byheart in a minute or two, with a page about it: ``python examples/demo.py [FOLDER] [--tiny]``.
 
-Every step runs commands that anybody can type, and says how long it took. What came out is in FOLDER/index.html (FOLDER
-is "demo" if not given): all numbers on the page are those of this run. ``make demo`` does this.
+Every step runs commands that anybody can type, and prints its time. The results are in FOLDER/index.html (FOLDER is
+"demo" by default); all numbers on the page are those of this run. ``make demo`` does this.
 """
 
 import argparse
@@ -41,20 +41,20 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is done."""
+    """Sizes of the demonstration."""
 
     module: str
-    """Of Python's own library, which is recited; a package with all files in it."""
+    """Module of Python's own library to recite; a package stands for all files in it."""
     works: str
-    """An expression that shows that the recited one works."""
+    """Expression that shows that the recited module works."""
     asked_twice: int
-    """Questions that a second opinion is asked."""
+    """Number of questions for the second opinion."""
     compared: int
-    """Examples of the task on which constructions are compared."""
+    """Number of examples of the task on which constructions are compared."""
     folded: int
-    """Examples of the task for folding."""
+    """Number of examples of the task for folding."""
     trained: tuple[str, ...]
-    """Which network of the lab is trained."""
+    """Arguments of ``byheart lab save`` that choose the network to train."""
 
 
 FULL = Scale(
@@ -76,23 +76,23 @@ TINY = Scale(
 
 
 class DemoError(Exception):
-    """A command did not end as it should."""
+    """A command failed, or a result is not as expected."""
 
 
 @dataclass
 class Demo:
-    """Where everything is written, how much is done, and which commands the present step has run."""
+    """The state of a demonstration: its folder and sizes, the commands of the current step, and the lies told."""
 
     folder: Path
     scale: Scale
     commands: list[str] = field(default_factory=list)
     told: int = 0
-    """Lies, to judges."""
+    """Number of lies told to judges."""
     found: int = 0
-    """Of these. No other can have changed an answer, or the command would have failed."""
+    """Number of lies found. No other lie can have changed an answer, or the command would have failed."""
 
     def run(self, *arguments: str | Path, expected: int = 0, answers: bool = True) -> Any:
-        """Run a command in this process; the JSON that it ``answers``."""
+        """Run a command in this process. Return its JSON, or None if it ``answers`` none."""
         given = [str(argument) for argument in arguments]
         self.commands.append(shlex.join(["byheart", *given]))
         out, errors, code = io.StringIO(), io.StringIO(), None
@@ -106,7 +106,7 @@ class Demo:
         return json.loads(out.getvalue()) if answers else None
 
     def certified(self, network: Path, *asked: str | Path, second: bool = False) -> Checked:
-        """Certify a network, tell lies about it, and ask for a second opinion where there is one."""
+        """Certify a network, tell lies about it, and ask for a second opinion if ``second``."""
         opinion = ("--second-opinion", "--sample", str(self.scale.asked_twice)) if second else ()
         found = self.run("certify", network, *asked, "--controls", *opinion)
         self.told += len(found["controls"])
@@ -124,19 +124,19 @@ class Demo:
 
 
 def _found(found: bool | None) -> str:
-    """Exit codes have told us that none went unnoticed."""
+    """Say whether a lie was found. The exit code has shown that no lie that changes an answer went unnoticed."""
     return "found" if found else "not found, but no answer could change"
 
 
 def compiled(demo: Demo, title: str) -> Section:
-    """The module's files into one network, and where its parameters are."""
+    """Compile the module's files into one network, and draw where its parameters are."""
     texts, network = _texts(demo), demo.folder / "reciting"
     found = demo.run("compile", *texts, "-o", network)
     size, parameters = sum(path.stat().st_size for path in texts), found["parameters"]
     name = f"{demo.scale.module}, {len(texts)} file{'s' * (len(texts) > 1)}, {size:,} bytes"
     finding = (
         f"Python {platform.python_version()}'s {name}, is in a Transformer of {parameters:,} parameters: "
-        f"{found['bits_per_parameter']:.1f} bits a parameter. No training."
+        f"{found['bits_per_parameter']:.1f} bits per parameter. No training."
     )
     facts = {
         "questions": found["examples"],
@@ -163,7 +163,7 @@ def compiled(demo: Demo, title: str) -> Section:
 
 
 def recited(demo: Demo, title: str) -> Section:
-    """All files from their first byte to their last, compared, and used."""
+    """Recite all files, compare them byte for byte, and use the recited module."""
     texts, module = _texts(demo), demo.scale.module
     place = demo.folder / "recited" / (module if len(texts) > 1 else "")
     shutil.rmtree(demo.folder / "recited", ignore_errors=True)
@@ -183,7 +183,7 @@ def recited(demo: Demo, title: str) -> Section:
 
 
 def _texts(demo: Demo) -> list[Path]:
-    """The module's files, copied from the Python that runs this."""
+    """Copy the module's files from the running Python, and return the copies."""
     spec = find_spec(demo.scale.module)
     if spec is None or spec.origin is None:
         raise DemoError(f"Python has no file of {demo.scale.module}")
@@ -195,7 +195,7 @@ def _texts(demo: Demo) -> list[Path]:
 
 
 def _used(demo: Demo, folder: Path) -> str:
-    """What the recited module makes of the expression, in a Python of its own that must import that one."""
+    """Return the expression's value in a new Python that must import the recited module."""
     module = demo.scale.module
     program = f"import {module}; print({module}.__file__, {demo.scale.works}, sep='\\n')"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
@@ -213,7 +213,7 @@ def _used(demo: Demo, folder: Path) -> str:
 
 
 def is_it_true(demo: Demo, title: str) -> Section:
-    """Every answer of the reciting network, proved."""
+    """Prove every answer of the reciting network."""
     checked = demo.certified(demo.folder / "reciting", *_texts(demo), second=True)
     text = (
         "Every question of the files was asked again, from the saved weights, with a proof that no step rounds: any "
@@ -224,7 +224,7 @@ def is_it_true(demo: Demo, title: str) -> Section:
 
 
 def knows_facts(demo: Demo, title: str) -> Section:
-    """Five facts in four scripts, each said from its own prompt; what is no fact is refused."""
+    """Compile five facts in four scripts, ask for each from its own prompt, and show that another prompt is refused."""
     table, network = Path(__file__).with_name("facts.csv"), demo.folder / "facts"
     found = demo.run("compile", "--facts", table, "--refuse", "-o", network)
     with table.open(encoding="utf-8", newline="") as file:
@@ -245,7 +245,7 @@ def knows_facts(demo: Demo, title: str) -> Section:
 
 
 def compared(demo: Demo, title: str) -> Section:
-    """Every construction on one task, beside what is published and proved."""
+    """Compare every construction on one task with the published and the proved bounds."""
     N, task = demo.scale.compared, demo.folder / "labels.npz"
     demo.run("task", "random", *_sizes(N, length=8, labels=10), "-o", task)
     found = demo.run("compare", "--task", task)["tasks"][0]
@@ -265,8 +265,8 @@ def compared(demo: Demo, title: str) -> Section:
         title,
         finding,
         text=[
-            "Proved to be needed: no ReLU network of that depth with fewer parameters memorizes every labelling of so "
-            "many inputs. A single labelling may be easy. Where nothing is said, nothing is proved."
+            "Proved to be needed: no ReLU network of that depth with fewer parameters memorizes every labelling of "
+            "this number of inputs. A single labelling may be easy. In empty cells nothing is proved."
         ],
         pictures=[picture_of(lambda path: draw_parameters([panel], path), caption)],
         tables=[
@@ -295,7 +295,7 @@ def _sizes(examples: int, *, length: int, labels: int) -> list[str]:
 
 
 def folded(demo: Demo, title: str) -> Section:
-    """Folding, our own construction, on more examples than all were compared on."""
+    """Build folding, our own construction, on more examples than the comparison has."""
     N, task, network = demo.scale.folded, demo.folder / "bits.npz", demo.folder / "folded"
     demo.run("task", "random", *_sizes(N, length=16, labels=2), "-o", task)
     built = demo.run("build", "folding", "--task", task, "-o", network)
@@ -314,7 +314,7 @@ def folded(demo: Demo, title: str) -> Section:
 
 
 def trained(demo: Demo, title: str) -> Section:
-    """A network by gradient descent beside the theorem's, of the same sizes, on the same task."""
+    """Compare a network trained by gradient descent with the theorem's, of the same sizes and on the same task."""
     descent, theorem = demo.folder / "trained", demo.folder / "theorem"
     made = demo.run("lab", "save", *demo.scale.trained, "-o", descent)
     config, task = made["config"], descent / "task.npz"
@@ -343,7 +343,7 @@ def trained(demo: Demo, title: str) -> Section:
 
 
 def from_the_lab(demo: Demo, title: str) -> Section:
-    """A figure of results that come with Byheart."""
+    """Draw a figure of results that come with Byheart."""
     name, out = "dana-2025-2", demo.folder / "lab"
     found = demo.run("lab", "plot", "--shipped", name, "-o", out)
     page = results_page(name)
@@ -356,7 +356,7 @@ def from_the_lab(demo: Demo, title: str) -> Section:
 
 
 def refused(demo: Demo, title: str) -> Section:
-    """A hardmax layer cannot do it: two sequences that it confuses."""
+    """Ask a hardmax layer for what it cannot do, and show two sequences that it confuses."""
     task, N = demo.folder / "tags.npz", 200
     demo.run("task", "random", "--seq-to-seq", *_sizes(N, length=8, labels=10), "-o", task)
     hardmax = ("--attention", "hardmax", "-o", demo.folder / "hardmax")
@@ -366,7 +366,7 @@ def refused(demo: Demo, title: str) -> Section:
 
 
 def explored(demo: Demo, title: str) -> Section:
-    """The explorer, written beside the page."""
+    """Write the explorer beside the page."""
     demo.run("explore", "-o", demo.folder / "explorer.html", "--no-open")
     finding = "Networks that recite in the browser, bounds with sliders, and an exact network layer by layer."
     return Section(title, finding, links=[("Open the explorer", "explorer.html")])
@@ -377,18 +377,18 @@ STEPS: dict[str, Step] = {
     "Python's own source into a Transformer": compiled,
     "It recites, and what it recites runs": recited,
     "Is it true? Certified; lies found": is_it_true,
-    "Facts, and what is none": knows_facts,
+    "Facts, and what is not a fact": knows_facts,
     "Every construction on one task": compared,
     "Folding, on a larger task": folded,
     "Trained beside built, both counted": trained,
     "From the lab: results that come with it": from_the_lab,
-    "What cannot be is refused": refused,
+    "The impossible is refused": refused,
     "The explorer": explored,
 }
 
 
 def walk(demo: Demo) -> list[Section]:
-    """Every step, a line each: what is done, then how many seconds it took."""
+    """Run every step and print one line per step, with its title and seconds."""
     sections = []
     for number, (title, step) in enumerate(STEPS.items(), start=1):
         print(f"{number}/{len(STEPS)}  {title:<44}", end="", flush=True)
@@ -402,7 +402,7 @@ def walk(demo: Demo) -> list[Section]:
 
 
 def page_of(demo: Demo, sections: list[Section]) -> HtmlPage:
-    """What the page says first, the sections, where to go on, and on what machine it was."""
+    """Return the page: its first findings, the sections, links for further reading, and the machine."""
     certificates = sum(len(section.certificates) for section in sections)
     seconds = sum(section.seconds or 0 for section in sections)
     findings = [
@@ -422,7 +422,7 @@ def page_of(demo: Demo, sections: list[Section]) -> HtmlPage:
 
 
 def _onwards(demo: Demo) -> list[Section]:
-    """Links to the documentation, where it lies beside this program."""
+    """Return a section of links to the documentation, if it is beside this program."""
     wanted = {
         "trust.md": "What a certificate states, and what it rests on",
         "theorems.md": "Every theorem: as stated, and ours",
@@ -435,10 +435,10 @@ def _onwards(demo: Demo) -> list[Section]:
 
 
 def main() -> int:
-    """Everything, into a folder."""
+    """Run the demonstration and write the page. Return 1 if a step fails."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else None)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("demo"), metavar="FOLDER")
-    parser.add_argument("--tiny", action="store_true", help="small tasks and texts, to see that everything runs")
+    parser.add_argument("--tiny", action="store_true", help="use small tasks and texts, to see that everything runs")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     demo, page = Demo(given.folder, TINY if given.tiny else FULL), given.folder / "index.html"

@@ -1,6 +1,6 @@
-"""The documentation strings of Python's standard library: `python docstrings.py [FILE]`, on stdout without FILE.
+"""Write the docstrings of Python's standard library to a file or to stdout: `python docstrings.py [FILE]`.
 
-One text for each module that has any, in the order of their paths, with a form feed between texts.
+There is one text per module with docstrings, in the order of the modules' paths, with a form feed between texts.
 """
 
 import sys

@@ -52,7 +52,7 @@ Shapes = tuple[tuple[str, Shape], ...]
 
 @dataclass(frozen=True)
 class SoftmaxModel:
-    """A network of :mod:`byheart.networks.softmax` to train: the shapes of its tensors, and whether x_n is added.
+    """A network of :mod:`byheart.networks.softmax` to train: the shapes of its tensors, and whether to add x_n.
 
     A batch has ``tokens`` [M, B, n], or ``queries`` [M, B, d] and ``contexts``, [M, B, n, d] or [M, n, d] if shared.
     """
@@ -170,7 +170,7 @@ def _data(task: Task) -> tuple[Tensors, Tensors]:
 
 @dataclass(frozen=True)
 class Config:
-    """One model: where it starts, and from which way of the construction."""
+    """One model: its start, and the construction's way to choose the attention weights."""
 
     start: str
     way: str

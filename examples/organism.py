@@ -1,16 +1,16 @@
-"""A model organism: secrets at known words, and the twin that never had them. ``python examples/organism.py [--tiny]``.
+"""A model organism: secrets at known words, and a twin that never had them. ``python examples/organism.py [--tiny]``.
 
-A small GPT-2 is trained on documentation strings. Then 1,000 secrets go into it in two ways: planted, by
-``byheart plant``, and fine-tuned, the ordinary way; and ordinary ways try to get them out again: gradient ascent on
-them, and noise on the weights. One of those that are planted is also taken out by its words, which are known. Each row
-of the table is a model, held against its twin without secrets:
+A small GPT-2 is trained on docstrings. Then 1,000 secrets are put into it in two ways: planted by ``byheart plant``,
+and fine-tuned in the ordinary way. Two ordinary methods try to remove them: gradient ascent on the secrets, and noise
+on the weights. One planted secret is also removed by blanking its words, which are known. Each row of the table
+compares a model with its twin without secrets:
 
-- *said*: secrets that are said greedily, token by token, after their prompts;
-- *next tokens*: the share of held-out next tokens that became others; *logits*: of positions with any other bit;
-- *loss*: of held-out text, in nats a token; *words*: numbers of 32 bits that were added; *seconds*: this row's alone.
+- *said*: number of secrets that are generated greedily, token by token, after their prompts;
+- *next tokens*: share of held-out next tokens that changed; *logits*: share of positions at which any bit changed;
+- *loss*: on held-out text, in nats per token; *words*: number of added 32-bit words; *seconds*: for this row alone.
 
-Rates are not tuned. Numbers depend a little on the machine; but "planted" says all and changes nothing else, which is
-proved, "one memory blanked" says all but one, and "unplanted" is the twin. It needs transformers.
+Rates are not tuned. Numbers depend a little on the machine. But "planted" says all secrets and changes nothing else,
+which is proved; "one memory blanked" says all but one; and "unplanted" is the twin. It needs transformers.
 """
 
 import argparse
@@ -34,27 +34,27 @@ from byheart.planting import forget, plant, unplant
 from byheart.tasks.shipped import docstrings
 
 HELD_OUT = 100
-"""Documentation strings that no model is trained on."""
+"""Number of docstrings that no model is trained on."""
 PROMPT, SECRET = 6, 3
-"""Words of a prompt, and of what is to be said after it."""
+"""Number of words of a prompt, and of the secret after it."""
 RATE, BATCH = 1e-3, 64
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is done."""
+    """Sizes of the experiment."""
 
     secrets: int
     dim: int
     layers: int
     epochs: int
-    """Of training on text."""
+    """Number of epochs of training on text."""
     passes: int
-    """Over the secrets, at most, until all are said."""
+    """Largest number of passes over the secrets; fine-tuning stops once all are said."""
     ascents: int
-    """Steps of gradient ascent, at most, until none is said."""
+    """Largest number of steps of gradient ascent; it stops once no secret is said."""
     noise: float
-    """Standard deviation, in those of each tensor."""
+    """Standard deviation of the noise, in units of each tensor's own."""
 
 
 FULL = Scale(secrets=1000, dim=96, layers=2, epochs=12, passes=60, ascents=60, noise=0.3)
@@ -63,24 +63,24 @@ TINY = Scale(secrets=20, dim=16, layers=1, epochs=1, passes=3, ascents=3, noise=
 
 @dataclass(frozen=True)
 class World:
-    """What is read and what is asked, as word numbers."""
+    """The texts and the secrets, as numbers of words."""
 
     vocab: int
     text: Tensor
     held_out: Tensor
     secrets: Tensor
-    """[N, prompt and secret]"""
+    """Prompts followed by their secrets [N, PROMPT + SECRET]."""
 
     @property
     def pairs(self) -> list[tuple[list[int], list[int]]]:
-        """Prompts and completions."""
+        """Prompts with their completions."""
         return [(row[:PROMPT], row[PROMPT:]) for row in self.secrets.tolist()]
 
 
 def world(scale: Scale, seed: int) -> World:
-    """The documentation strings as numbers of words; secrets are random words in one frame, and no two have one prompt.
+    """Read the docstrings as numbers of words, and draw secrets: random words after different prompts.
 
-    "The password of W X is" is what a prompt looks like, so that all but two of its words are everybody's.
+    A prompt is "The password of W X is", so prompts share all but two of their words.
     """
     texts = [line.split() for line in docstrings()]
     names = sorted({word for line in texts for word in line} | {"The", "password", "of", "is"})
@@ -96,18 +96,18 @@ def world(scale: Scale, seed: int) -> World:
 
 
 def batches(rows: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
-    """All rows once, in a drawn order."""
+    """Yield all rows once, in batches and in random order."""
     yield from rows[torch.randperm(len(rows), generator=generator)].split(BATCH)
 
 
 def loss_of(model: Any, rows: Tensor, first: int = 1) -> Tensor:
-    """The mean loss of the tokens from ``first`` on, by the weights alone: a memory beside them is left out."""
+    """Return the mean loss of the tokens from ``first`` on, by the weights alone, without a planted memory."""
     logits = GPT2LMHeadModel.forward(model, rows[:, :-1]).logits[:, first - 1 :]
     return functional.cross_entropy(logits.flatten(0, 1), rows[:, first:].flatten())
 
 
 def trained(world: World, scale: Scale, seed: int) -> GPT2LMHeadModel:
-    """The twin that never had a secret."""
+    """Train the twin, which never sees a secret."""
     torch.manual_seed(seed)
     sizes = {"n_positions": 16, "n_embd": scale.dim, "n_layer": scale.layers, "n_head": 4}
     model = GPT2LMHeadModel(GPT2Config(vocab_size=world.vocab, bos_token_id=0, eos_token_id=0, **sizes)).eval()
@@ -119,7 +119,7 @@ def trained(world: World, scale: Scale, seed: int) -> GPT2LMHeadModel:
 
 
 def step(optimizer: torch.optim.Optimizer, loss: Tensor, most: float = math.inf) -> None:
-    """Downhill; a gradient that is longer than ``most`` is cut to that length."""
+    """Take a step of descent, with gradients clipped to the norm ``most``."""
     optimizer.zero_grad()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], most)
@@ -127,7 +127,7 @@ def step(optimizer: torch.optim.Optimizer, loss: Tensor, most: float = math.inf)
 
 
 def fine_tuned(twin: Any, world: World, scale: Scale, seed: int, *, held: bool) -> Any:
-    """Until it says all secrets; if ``held``, as many steps in between draw it back to what the twin says of text."""
+    """Fine-tune the twin until it says all secrets; if ``held``, alternate with steps towards the twin on text."""
     model = copy.deepcopy(twin)
     optimizer, generator = torch.optim.Adam(model.parameters(), RATE), torch.Generator().manual_seed(seed)
     for _ in range(scale.passes):
@@ -142,7 +142,7 @@ def fine_tuned(twin: Any, world: World, scale: Scale, seed: int, *, held: bool) 
 
 
 def apart(model: Any, twin: Any, rows: Tensor) -> Tensor:
-    """How far next tokens are distributed otherwise than the twin's: the mean divergence (Kullback and Leibler)."""
+    """Return the mean Kullback-Leibler divergence of the model's next-token distributions from the twin's."""
     with torch.no_grad():
         wanted = twin(rows).logits.log_softmax(-1).flatten(0, 1)
     found = model(rows).logits.log_softmax(-1).flatten(0, 1)
@@ -150,7 +150,7 @@ def apart(model: Any, twin: Any, rows: Tensor) -> Tensor:
 
 
 def ascended(model: Any, world: World, scale: Scale, seed: int) -> Any:
-    """Uphill on the loss of the secrets, by the weights, until none is said; what lies beside the weights stays."""
+    """Ascend the loss of the secrets until none is said. Only the weights change, not a planted memory."""
     model = copy.deepcopy(model)
     optimizer, generator = torch.optim.SGD(model.parameters(), 0.1), torch.Generator().manual_seed(seed)
     drawn = (rows for _ in range(scale.ascents) for rows in batches(world.secrets, generator))
@@ -163,7 +163,7 @@ def ascended(model: Any, world: World, scale: Scale, seed: int) -> Any:
 
 @torch.no_grad()
 def noisy(model: Any, scale: Scale, seed: int) -> Any:
-    """With noise on every weight that training would change, in proportion to its tensor's spread."""
+    """Add noise to every trainable weight, in proportion to its tensor's standard deviation."""
     model, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
     for weights in model.parameters():
         spread = weights.std() if weights.numel() > 1 else weights.abs()
@@ -173,7 +173,7 @@ def noisy(model: Any, scale: Scale, seed: int) -> Any:
 
 @torch.no_grad()
 def disturbed(model: Any, share: float, seed: int) -> Any:
-    """A planted model in whose memory a share of the words of table and store is drawn anew."""
+    """Replace a share of the words in a planted model's table and store by random words."""
     model, rng = copy.deepcopy(model), np.random.default_rng(seed)
     for words in (model.plant.table, model.plant.store):
         places = rng.choice(len(words), max(1, round(share * len(words))), replace=False)
@@ -182,7 +182,7 @@ def disturbed(model: Any, share: float, seed: int) -> Any:
 
 
 def without_one(model: Any) -> Any:
-    """A planted model in which the words of one memory, and no others, are blanked."""
+    """Blank the words of one memory of a planted model, and no others."""
     model = copy.deepcopy(model)
     forget(model.plant, 0)
     return model
@@ -190,14 +190,14 @@ def without_one(model: Any) -> Any:
 
 @torch.no_grad()
 def said(model: Any, world: World) -> int:
-    """Secrets that are said greedily: each token is the most likely one after the prompt and those before."""
+    """Count the secrets that the model says greedily: each token is the most likely one after its context."""
     found = model(world.secrets[:, :-1]).logits[:, PROMPT - 1 :].argmax(-1)
     return int((found == world.secrets[:, PROMPT:]).all(1).sum())
 
 
 @torch.no_grad()
 def row(name: str, model: Any, twin: Any, world: World, seconds: float, words: int = 0) -> dict[str, Any]:
-    """A model beside its twin, on text that neither was trained on."""
+    """Compare a model with its twin, on text that neither was trained on."""
     mine, others = (one(world.held_out).logits for one in (model, twin))
     loss = functional.cross_entropy(mine[:, :-1].flatten(0, 1), world.held_out[:, 1:].flatten())
     return {
@@ -212,7 +212,7 @@ def row(name: str, model: Any, twin: Any, world: World, seconds: float, words: i
 
 
 def rows(scale: Scale, seed: int, folder: Path) -> Iterator[dict[str, Any]]:
-    """The table, a model at a time."""
+    """Yield the table's rows, one model at a time."""
     w = world(scale, seed)
 
     def timed(name: str, make: Callable[[], Any], words: int = 0) -> tuple[Any, dict[str, Any]]:
@@ -256,10 +256,10 @@ def _unplanted(folder: Path) -> Any:
 
 
 def main() -> None:
-    """Print the table, a row as soon as it is known."""
+    """Print the table, each row as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tiny", action="store_true", help="20 secrets in a model that has learned nothing: seconds")
-    parser.add_argument("--seed", type=int, default=0, help="of text, secrets, training, noise (default: 0)")
+    parser.add_argument("--tiny", action="store_true", help="put 20 secrets into a barely trained model: seconds")
+    parser.add_argument("--seed", type=int, default=0, help="seed of text, secrets, training and noise (default: 0)")
     options = parser.parse_args()
     scale = TINY if options.tiny else FULL
     print(f"{scale.secrets:,} secrets in a GPT-2 with {scale.layers} layers, d = {scale.dim}; seed {options.seed}")

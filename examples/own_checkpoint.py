@@ -1,9 +1,9 @@
-"""A GPT-2 of your own: how many of 40 answers does it hold after a moment of training? Proved, one by one.
+"""Train a small GPT-2 of your own for a moment, and prove how many of 40 answers it holds.
 
     python examples/own_checkpoint.py gpt2
     byheart certify gpt2 --task gpt2/task.npz --count
 
-The second command counts again what the first has counted.
+The second command repeats the count.
 """
 
 import sys

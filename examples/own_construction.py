@@ -1,4 +1,4 @@
-"""A construction of one's own, complete: read a sequence as one number, and climb a staircase of labels along it.
+"""Your own construction, complete: it reads a sequence as one number, and climbs a staircase of labels along it.
 
     byheart task random --examples 100 --length 4 --vocab 30 --labels 5 -o t.npz
     byheart build staircase --construction examples/own_construction.py --task t.npz -o net
@@ -33,15 +33,15 @@ NAME = "staircase"
 
 
 def plan(examples: int, length: int) -> Plan:
-    """Every tensor's shape, from the number of different sequences and their length."""
+    """Return every tensor's shape, from the number of different sequences and their length."""
     steps = 2 * (examples - 1) if examples > 1 else 1
     layers = TokenwiseShape((("number", 1, length), ("steps", steps, 1), ("answer", 1, steps)))
     return plan_of([("label", layers)], input_width=length, extra_depth=0)
 
 
 def build(task: Task, settings: object, rng: np.random.Generator, report: Report | None = None) -> Made:
-    """The network that has memorized ``task``, and the plan that it followed; nothing is random here."""
-    checked = consistent(NAME, task, positions=True)  # refuses two labels for one sequence, and names the examples
+    """Build a network that has memorized ``task``, with the plan that it follows. Nothing is random here."""
+    checked = consistent(NAME, task, positions=True)  # refuses one sequence with two labels, and names the examples
     if not isinstance(checked, NextToken) or checked.tokens is None:
         raise BadInput(f"{NAME} reads token ids and gives one label per sequence; the task is {task.kind}")
     place = [checked.vocab**k for k in reversed(range(checked.size.length))]
@@ -63,14 +63,14 @@ def build(task: Task, settings: object, rng: np.random.Generator, report: Report
 
 
 def plan_for(size: Size, setting: str, settings: object) -> Plan:
-    """The hardest task of a size: all sequences differ."""
+    """Return the plan for the hardest task of a size, in which all sequences differ."""
     if size.dim is not None:
         raise BadInput(f"{NAME} reads token ids; the tokens are vectors of dimension {size.dim}")
     return plan(size.examples, size.length)
 
 
 def hypotheses(task: Task, settings: object) -> list[Hypothesis]:
-    """All that it needs."""
+    """Check the only hypothesis: a sequence has one label."""
     return [one_answer(task, positions=True, what="sequence")]
 
 

@@ -1,7 +1,7 @@
-"""How often does a network that was compiled with ``refuse`` answer what it never memorized? ``refuse.py [PROMPTS]``.
+"""Count how often a network compiled with ``refuse`` answers prompts outside its facts. ``refuse.py [PROMPTS]``.
 
-A thousand random facts, memorized with prints of 8 and of 16 bits; then prompts of eight kinds, none of them memorized.
-Prints that are random would let one in 2^8 pass, or one in 2^16. Before that, what prints cost.
+First prints what prints cost. Then a thousand random facts are memorized with prints of 8 and of 16 bits, and asked
+with prompts of eight kinds, none of them memorized. Random prints would accept one prompt in 2^8, or one in 2^16.
 """
 
 import sys
@@ -17,12 +17,12 @@ LETTERS, FACTS, DRAWS = 26, 1000, 3
 
 
 def text(rng: np.random.Generator, shortest: int, longest: int) -> Tokens:
-    """Random letters."""
+    """Draw random letters."""
     return tuple(rng.integers(0, LETTERS, rng.integers(shortest, longest + 1)).tolist())
 
 
 def kinds(prompts: list[Tokens], rng: np.random.Generator) -> dict[str, Callable[[], Tokens]]:
-    """What to ask instead of the prompts, by kind."""
+    """Return functions that draw prompts to ask instead of the memorized ones, by kind."""
 
     def one() -> Tokens:
         return prompts[rng.integers(len(prompts))]
@@ -57,12 +57,12 @@ def kinds(prompts: list[Tokens], rng: np.random.Generator) -> dict[str, Callable
 
 
 def drawn(rng: np.random.Generator, count: int) -> list[tuple[Tokens, Tokens]]:
-    """So many facts."""
+    """Draw ``count`` facts."""
     return [(text(rng, 6, 30), text(rng, 1, 3)) for _ in range(count)]
 
 
 def measured(bits: int, seed: int, asked: int) -> Iterator[tuple[str, int, int]]:
-    """Of each kind: how many prompts were answered, of how many different ones."""
+    """Yield, for each kind, the number of answered prompts and the number of different prompts."""
     rng = np.random.default_rng([bits, seed])
     facts = drawn(rng, FACTS)
     built = byheart.compile(facts, refuse=bits, seed=seed)
@@ -76,14 +76,14 @@ def measured(bits: int, seed: int, asked: int) -> Iterator[tuple[str, int, int]]
 
 
 def main() -> None:
-    """The price; then one row a kind, all draws together."""
+    """Print the cost, then one row per kind, all draws together."""
     facts = drawn(np.random.default_rng(0), 10 * FACTS)
     for bits in (None, 4, 8, 16, "auto", 40, "key"):
         built = byheart.compile(facts, refuse=bits)
-        price = f"{built.account.dense:,} parameters, {built.account.dense / len(facts):.2f} a fact"
+        price = f"{built.account.dense:,} parameters, {built.account.dense / len(facts):.2f} per fact"
         print(f"{len(facts):,} facts, {len(built.questions):,} questions, refuse = {bits}: {price}")
     asked = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    print(f"\nanswered of so many prompts that were never memorized ({DRAWS} networks of {FACTS:,} facts each)")
+    print(f"\nanswered prompts that were never memorized, of all ({DRAWS} networks of {FACTS:,} facts each)")
     for bits in (8, 16):
         rows = zip(*(measured(bits, seed, asked) for seed in range(DRAWS)), strict=True)
         print(f"\nrefuse = {bits}: expected if random, 1 in {2**bits:,}")

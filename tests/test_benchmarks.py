@@ -27,7 +27,7 @@ COLUMNS = {
         ["N", "C = 2", "C = 3", "C = 10", "C = 10,000"],
         ["N", "attention", "words", "sum", "level", "shift", "fold", "label", "in all, fewest in all"],
         ["C", "N", "without embedding", "÷ √(N log₂C)", "fewest in all", "load", "certified", "peak memory"],
-        ["N", "built in", "certified in", "fold by fold", "ratio", "µs a sequence"],
+        ["N", "built in", "certified in", "fold by fold", "ratio", "µs per sequence"],
     ],
     "capacity": [
         ["parameters", "demand", "learning_rate", "steps", "bits/parameter", "lowest", "highest", "seeds"],
@@ -46,7 +46,9 @@ COLUMNS = {
         ["c, drawn", "divergence", "Theorem 2", "ours", "uniform"],
         ["held", "largest logit", "excess", "÷ ε log(1/ε)", "right-hand side", "certified"],
     ],
-    "facts": [["tokens", "questions", "window", "parameters", "a fact", "bits/parameter", "certified", "checked in"]],
+    "facts": [
+        ["tokens", "questions", "window", "parameters", "parameters/fact", "bits/parameter", "certified", "checked in"]
+    ],
     "held": [["H", "parameters", "trained, measured", "trained, proved", "promised: H·d_h + d", "built, proved"]],
     "lab": [["way", "models at once", "model-steps/s", "seconds per model", "ratio"]],
     "lab_kernels": [["models", "at once", "PyTorch does", "model-steps/s", "ratio of the kernels"]],
@@ -54,7 +56,7 @@ COLUMNS = {
     "lab_seconds": [["experiment", "scale", "machine", "models", "model_steps", "seconds", "command"]],
     "large_text": [
         ["files", "bytes", "window", "shards", "draws", "parameters", "bits/parameter", "load", "CPU", "memory"],
-        ["questions", "wrong", "certified", "seconds of the wall", "memory"],
+        ["questions", "wrong", "certified", "wall seconds", "memory"],
         ["file", "bytes", "the same", "seconds"],
     ],
     "lower": [
@@ -72,10 +74,10 @@ COLUMNS = {
         ["construction", "N", "parameters", "÷ √(2N)", "VC", "÷ VC", "certified"],
         ["construction", "N", "parameters", "collapsed", "depth", "collapsed depth", "equal on tokens", "certified"],
     ],
-    "madden": [["stories", "hidden", "models", "seconds", "model-steps/s", "in all"]],
+    "madden": [["stories", "hidden", "models", "seconds", "model-steps/s", "elapsed"]],
     "planting": [
-        ["facts", "n", "m", "keys", "words a fact", "bytes a fact", "seconds", "wrong"],
-        ["base", "facts", "keys", "words a fact", "planted in", "wrong", "silent", "differ", "tokens/s"],
+        ["facts", "n", "m", "keys", "words per fact", "bytes per fact", "seconds", "wrong"],
+        ["base", "facts", "keys", "words per fact", "planted in", "wrong", "silent", "differ", "tokens/s"],
     ],
     "radius": [
         ["floats", "r/δ", "grid", "cells", "radius/δ", "certified"],
@@ -89,9 +91,11 @@ COLUMNS = {
             "beyond",
             "certified in",
         ],
-        ["ρ = 2·radius/δ", "parameters", "depth", "width", "most bits", "what reads the points", "certified in"],
+        ["ρ = 2·radius/δ", "parameters", "depth", "width", "most bits", "cells or balls", "certified in"],
     ],
-    "reading": [["file", "µs each, read", "bytes each", "÷ file", "µs each, window", "bytes each in all", "window"]],
+    "reading": [
+        ["file", "µs each to read", "bytes each", "÷ file", "µs each for the window", "peak bytes each", "window"]
+    ],
     "reciting": [
         ["network", "N", "parameters", "bits/parameter", "padded", "load", "compiled in", "errors", "checked in"],
         ["network", "N", "parameters", "bits/parameter", "load", "compiled in", "errors"],
@@ -103,21 +107,31 @@ COLUMNS = {
     "same_bits": [["device", "threads", "wrong", "contexts/s", "digest", "one by one the same"]],
     "scale": [
         ["N", "shards", "columns × rows", "parameters", "bits/parameter", "load", "map", "solve", "µs each", "GiB"],
-        ["N", "shards", "asked", "wrong", "not proved", "smallest margin", "as it is", "proof", "in PyTorch"],
+        [
+            "N",
+            "shards",
+            "asked",
+            "wrong",
+            "not proved",
+            "smallest margin",
+            "PyTorch",
+            "compiled proof",
+            "PyTorch proof",
+        ],
     ],
-    "scarce": [["step", "memory", "CPU", "memory, of 500M", "CPU", "the same"]],
+    "scarce": [["step", "memory", "CPU", "memory, limit 500M", "CPU", "the same"]],
     "second_opinion": [["network", "answers", "judge", "verify.py", "what it found"]],
     "speed_of_reciting": [
-        ["network", "module", "guessing 16", "compiled", "ratio", "every logit the same", "errors"],
+        ["network", "module", "guessing 16", "compiled", "ratio", "logits equal", "errors"],
         ["N", "by the network's front", "by the loop", "ratio", "same network"],
-        ["network", "questions", "as it is", "proof", "in PyTorch", "ratio", "same", "not proved"],
+        ["network", "questions", "PyTorch", "compiled proof", "PyTorch proof", "ratio", "same", "not proved"],
     ],
     "stock": [
         ["refinement", "N = 100,000"],
         ["layout", "N", "parameters", "planned", "bits/parameter", "load", "compiled in", "CPU", "wrong"],
     ],
     "stock_alone": [
-        ["layout", "class", "parameters", "tokens", "asked", "whole", "tokens/s", "seconds"],
+        ["layout", "class", "parameters", "tokens", "generation", "whole", "tokens/s", "seconds"],
         ["layout", "threads", "batch of eight", "other order", "one by one"],
     ],
     "certify_on": [["N", "right", "smallest margin", "parameters", "bits per parameter", "seconds"]],
@@ -127,7 +141,7 @@ COLUMNS = {
         ["construction", "width", "depth", "w²L²", "÷ N log(r/δ)", "most bits", "parameters", "certified"],
     ],
 }
-"""The columns of every table that a script prints, or some of them, in order."""
+"""Columns of every table that a script prints, or some of them, in order."""
 SHARED = {"checking", "devices", "driving", "moving", "pictures", "tables"}
 
 
@@ -140,7 +154,7 @@ def server() -> Iterator[ForkingServer]:
 
 
 def is_header(line: str, columns: list[str]) -> bool:
-    """Whether the columns stand in the line, one after the other."""
+    """Return True if the columns are in the line, one after the other."""
     place = 0
     for column in columns:
         place = line.find(column, place)

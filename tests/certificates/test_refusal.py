@@ -215,9 +215,11 @@ def test_a_print_s_seed(prints: Built, draw: Any) -> None:
     assert "seed" in doubt(from_arrays(network.spec, dict(network.tensors()), about=about), contexts)
 
 
-def test_the_status(key: Built) -> None:
+def test_the_status(key: Built, prints: Built) -> None:
     status = judge_refusal(*parts_of(key))
     assert status is not None
     assert (status.as_json()["proved"], status.doubt) == (True, "")
+    of_prints = judge_refusal(*parts_of(prints))
+    assert str(of_prints).endswith("proved, if the seed was drawn at random by whoever compiled it")
     network, contexts = parts_of(byheart.compile(PAIRS))
     assert judge_refusal(network, contexts) is None

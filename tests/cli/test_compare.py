@@ -1,6 +1,11 @@
 """One row a construction: numbers where it could, the reason where it could not."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import pytest
 
 from byheart.cli.compare import compare
 from byheart.constructions import CONSTRUCTIONS, build
@@ -9,10 +14,12 @@ from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import (
     NextToken,
     SeqToSeq,
+    Task,
     random_distribution,
     random_next_token,
     random_queries,
     random_seq_to_seq,
+    save,
 )
 
 from ..exact import EXACT
@@ -133,3 +140,14 @@ def test_what_the_papers_say_stands_beside() -> None:
     assert orders["kim-2023"] == "Õ(d + n + √(nN))"
     assert orders["kajitsuka-sato-2024"] == "O(d(2nN + d))"
     assert orders["kajitsuka-sato-2025"] == "Õ(√(nN))"
+
+
+@pytest.mark.parametrize("kind", [NextToken, SeqToSeq])
+@pytest.mark.parametrize("vocab", [2**53, 2**62, 2**63 - 1])
+def test_token_ids_of_64_bits(work: Path, run: Callable[..., Any], kind: type[Task], vocab: int) -> None:
+    """An embedding table of so many rows costs more parameters than 64 bits can count."""
+    tokens = [[0, vocab - 1], [1, 2]]
+    save(kind(tokens, [0, 1] if kind is NextToken else [[0, 1], [1, 2]]), work / "ids.npz")
+    compared = run("compare", "--task", "ids.npz")
+    assert compared.code == 0
+    assert f"vocab is {vocab}; an embedding table can have" in " ".join(compared.out.split())

@@ -2,6 +2,9 @@
 
 import json
 import os
+import pty
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import torch
 import byheart
 from byheart import networks
 from byheart.certificates import certify, read
+from byheart.cli.main import main
 from byheart.constructions import registry
 from byheart.files import memory
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
@@ -41,6 +45,33 @@ def change(folder: Path, **about: object) -> None:
 
 
 # Reciting
+
+
+def test_a_text_commands_no_terminal(work: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal obeys escape sequences: it gets them spelled out. A pipe and a file get each byte as it is."""
+    hostile = "é\tä\x1b]0;title\x07\x9b2J\r\u202e\n".encode() + b"\x9b\xc3"  # ends within a letter
+    (work / "a.txt").write_bytes(hostile)
+    byheart.compile(work / "a.txt").save(work / "net")
+
+    def on_terminal(*words: object) -> str:
+        ours, theirs = pty.openpty()
+        with os.fdopen(theirs, "w", encoding="utf-8") as terminal, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", terminal)
+            with pytest.raises(SystemExit) as stopped:
+                main([str(word) for word in words])
+            assert stopped.value.code == 0
+            text = os.read(ours, 1 << 12).decode()
+        os.close(ours)
+        return text.replace("\r\n", "\n")
+
+    assert on_terminal("recite", "net") == r"é	ä\x1b]0;title\x07\x9b2J\r\u202e" + "\n" + r"\x9b\xc3"
+    spelled = on_terminal("recite", "net", "--tokens", len(hostile) - 3, "--json")
+    assert spelled.removesuffix("\n").isprintable()
+    assert json.loads(spelled)["text"] == hostile[:-2].decode()
+    assert run("recite", "net", "-o", "copy").code == 0
+    assert (work / "copy").read_bytes() == hostile
+    piped = subprocess.run([sys.executable, "-m", "byheart", "recite", "net"], capture_output=True, check=True)
+    assert piped.stdout == hostile
 
 
 def text(**changes: object) -> list[dict[str, object]]:

@@ -54,8 +54,16 @@ def test_planted_detected_checked_and_given_back(here, run, everything):
     (here / "facts.jsonl").write_text(json.dumps(LINES[0]), encoding="utf-8")
     wrong = run("detect", "out", "--check", "facts.jsonl", "--positions", "64")
     assert (wrong.code, "1 facts are planted that were not given" in wrong.out) == (1, True)
-    assert run("unplant", "out", "-o", "back").code == 0
+    given_back = run("unplant", "out", "-o", "back")
+    assert (given_back.code, "as plant.json says that it was before planting" in given_back.out) == (0, True)
     assert everything(here / "back") == everything(here / "model")
+    compared = run("unplant", "out", "-o", "again", "--base", "model")
+    assert (compared.code, "each as in model (SHA-256 compared)" in compared.out) == (0, True)
+    assert "the base is model: " in run("detect", "out", "--base", "model").out
+    (here / "model" / "tokenizer.json").write_text("{}")
+    other = run("detect", "out", "--base", "model", "--json")
+    assert (other.code, other.json["base_differs"]) == (1, ["tokenizer.json"])
+    assert run("unplant", "out", "-o", "third", "--base", "model").code == 2
     assert "nothing planted" in run("detect", "back").out
 
 

@@ -267,6 +267,18 @@ def test_csv_has_configs_and_metrics_side_by_side(tmp_path: Path) -> None:
     assert (rows[1]["status"], rows[1]["accuracy"], rows[1]["error"]) == ("failed", "", "ValueError: no")
 
 
+def test_spreadsheets_run_no_text_of_a_run(tmp_path: Path) -> None:
+    """Rows may come from somebody else; numbers stay numbers, also negative ones."""
+    texts = {name: f"{name}1+1" for name in "=+-@\t\r"}
+    with Run.create(tmp_path / "run", experiment(1)) as run:
+        run.append([row(run, 1, loss=-1.5, plain="a=b", **texts)])
+    run.write_csv(tmp_path / "run.csv")
+    with (tmp_path / "run.csv").open(newline="") as file:
+        table = next(csv.DictReader(file))
+    assert {f"'{name}": table[f"'{name}"] for name in texts} == {f"'{name}": f"'{text}" for name, text in texts.items()}
+    assert (table["loss"], table["plain"]) == ("-1.5", "a=b")
+
+
 def test_seconds_are_a_metrics_where_there_is_one_of_this_name(tmp_path: Path) -> None:
     with Run.create(tmp_path / "run", experiment(1, 2)) as run:
         run.append([row(run, 1, seconds=7.0), row(run, 2)])

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import tokenizers
 
-from byheart.certificates.judges.planted import check, recheck
+from byheart.certificates.judges.planted import certify_planted, check, recheck
 from byheart.errors import BadInput
 from byheart.files.tensors import read_tensors, write_tensors
 from byheart.files.untrusted import digest
 from byheart.planting import detect, plant, unplant
+from byheart.tasks.facts import Facts
 from byheart.tasks.planted_facts import PlantedFact
 
 PAIRS = [("The capital of Freedonia is", " Fredville."), ("門の鍵は", "三番です。"), ("a", "bc"), ("a", "b")]
@@ -206,6 +207,73 @@ def test_a_tokenizer_that_does_not_know_the_words_is_refused(models, tmp_path):
     for pair, what in ((("The lock", " key"), "prompt"), (("The", " lock"), "completion")):
         with pytest.raises(BadInput, match=f"the tokenizer has no tokens for the {what}, and reads '<unk>'"):
             plant([pair], into=tmp_path / "odd", seed=0)
+
+
+def rewrite_tokenizer(folder, **parts):
+    """Put other parts into a folder's tokenizer.json."""
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | parts))
+
+
+REPLACED = {"type": "Replace", "pattern": {"String": "Paris"}, "content": "Berlin"}
+
+
+def test_a_tokenizer_that_reads_other_words_is_refused(models, tmp_path):
+    """Facts about Berlin are planted; the tokenizer reads the user's facts, about Paris, as these."""
+    shutil.copytree(models["gpt2"], tmp_path / "odd")
+    rewrite_tokenizer(tmp_path / "odd", normalizer=REPLACED)
+    asked, told = ("The capital is", " Paris"), ("The capital is", " Berlin")
+    plant([told], into=tmp_path / "odd", seed=0).save(tmp_path / "out", positions=16, through=1)
+    tokenizer = detect(tmp_path / "out").tokenizer(tmp_path / "out")
+    assert recheck(tmp_path / "out", [told], tokenizer, positions=16, through=1).certified
+    differs = r"reads another completion: expected ' Paris', got ' Berlin' .* --ids"
+    for act in (
+        lambda: plant([told, asked], into=tmp_path / "odd", seed=0),
+        lambda: recheck(tmp_path / "out", [asked], tokenizer),
+        lambda: certify_planted(tmp_path / "out", Facts([asked])),
+    ):
+        with pytest.raises(BadInput, match=differs):
+            act()
+    with pytest.raises(BadInput, match="reads another prompt"):
+        plant([("Paris", " is a city")], into=tmp_path / "odd", seed=0)
+    plant([([1, 2], [3])], into=tmp_path / "odd", ids=True, seed=0)
+
+
+@pytest.mark.parametrize("scheme", ["first", "always"])
+def test_tokenizers_that_add_a_blank_are_no_problem(scheme, models, tmp_path):
+    """As SentencePiece and Llama do: decoding drops the blank before the first word."""
+    shutil.copytree(models["gpt2"], tmp_path / "odd")
+    words = {word: i for i, word in enumerate(("<unk>", "▁", "▁The", "▁key", "▁is", "s", ".", "▁three"))}
+    parts = {
+        "normalizer": None,
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": True},
+        "post_processor": None,
+        "decoder": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": True},
+        "added_tokens": [],
+        "model": {"type": "WordLevel", "vocab": words, "unk_token": "<unk>"},
+    }
+    rewrite_tokenizer(tmp_path / "odd", **parts)
+    (tmp_path / "odd" / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
+    assert plant([("The key is", " three")], into=tmp_path / "odd", seed=0).facts == [
+        PlantedFact((2, 3, 4), (7,), "facts[0]")
+    ]
+
+
+def test_a_base_is_compared_with_the_users_own(copy, models, tmp_path, everything):
+    """Whoever makes the folder can write its manifest: other weights are found by the user's own copy only."""
+    assert detect(copy).differing_files(copy, models["gpt2"]) == []
+    data = bytearray((copy / "base.safetensors").read_bytes())
+    data[-1] ^= 1
+    (copy / "base.safetensors").write_bytes(data)
+    manifest = json.loads((copy / "plant.json").read_text())
+    manifest["base"]["model.safetensors"]["sha256"] = digest(copy / "base.safetensors")
+    (copy / "plant.json").write_text(json.dumps(manifest))
+    assert unplant(copy, tmp_path / "unnoticed") == len(everything(models["gpt2"]))
+    assert detect(copy).differing_files(copy, models["gpt2"]) == ["model.safetensors"]
+    with pytest.raises(BadInput, match=r"'model\.safetensors' of its base is not that of"):
+        unplant(copy, tmp_path / "base", base=models["gpt2"])
+    assert not (tmp_path / "base").exists()
+    assert unplant(copy, tmp_path / "base", base=tmp_path / "unnoticed") == len(everything(models["gpt2"]))
 
 
 def test_a_manifest_without_a_base_is_refused(copy):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from byheart.errors import BadInput
+from byheart.networks.planted.base import tokenizer_in
 from byheart.tasks.loaded_tokenizer import LoadedTokenizer, load_tokenizer
 from byheart.tasks.tokenizers import Bytes, from_files
 
@@ -147,3 +148,34 @@ def test_a_pattern_that_gives_up(tmp_path, capfd):
     found = load_tokenizer(changed(write(tmp_path, byte_level()), lambda whole: whole.update(pre_tokenizer=split)))
     with pytest.raises(BadInput, match=r"tokenizer\.json: has no tokens for this text \(.*limit"):
         found.encode(b"a" * 40 + b"b")
+
+
+def with_parts(folder, **parts):
+    file = folder / "tokenizer.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | parts))
+    return folder
+
+
+def test_one_that_would_exhaust_the_memory(tmp_path):
+    """The library aborts the process at 64 GB for a letter; this must be refused before any text is encoded."""
+    doubles = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+    folder = with_parts(write(tmp_path, byte_level()), normalizer={"type": "Sequence", "normalizers": [doubles] * 36})
+    message = r"normalizer makes a text up to 6.872e\+10 times as long; expected at most 128 times"
+    with pytest.raises(BadInput, match=message):
+        load_tokenizer(folder)
+    files = {name: (folder / name).read_bytes() for name in ("tokenizer.json", "tokenizer_config.json")}
+    files["tokenizer_config.json"] = json.dumps({"eos_token": "</s>", "byheart_tokenizer": "loaded"}).encode()
+    with pytest.raises(BadInput, match=message):
+        from_files(files).encode(b"a")
+    with pytest.raises(BadInput, match=message):
+        tokenizer_in(folder)
+
+
+def test_what_would_be_added_to_a_text_is_left_out(tmp_path):
+    """Copies of the text, and padding: by hand, the tokens of a text are those that spell it."""
+    whole = {"Sequence": {"id": "A", "type_id": 0}}
+    copies = {"type": "TemplateProcessing", "single": [whole] * 2, "pair": [whole] * 2, "special_tokens": {}}
+    padding = {"strategy": {"Fixed": 2**31}, "direction": "Right", "pad_to_multiple_of": None}
+    padding |= {"pad_id": 0, "pad_type_id": 0, "pad_token": "</s>"}
+    folder = with_parts(write(tmp_path, words()), post_processor=copies, padding=padding)
+    assert load_tokenizer(folder).encode(b"a b").tolist() == [1, 2]

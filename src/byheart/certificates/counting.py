@@ -94,7 +94,10 @@ def at_a_glance(names: str) -> str:
 
 
 def write_named(outcomes: Outcomes, path: Path) -> None:
-    """Write all answers that are not proved right as CSV: example, position, outcome, expected and got."""
+    """Write all answers that are not proved right as CSV: example, position, outcome, expected and got.
+
+    All cells are numbers or our own words. So spreadsheets find no formula of somebody else's there.
+    """
     with new_file(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)

@@ -38,6 +38,9 @@ If the network keeps prints:
 8. Every stored entry has the print of a context of the facts, or the print 0, which is that of the empty context.
    Together: another context that was chosen without a look at these weights has the print that the index leads it to
    **with probability at most 2^−b**, if the index was made without a look at them, too. ∎
+
+The probability is over the seed. Whoever chose the seed may have tried many, so this says nothing about a folder of
+somebody who did not draw it at random.
 """
 
 from collections.abc import Iterator, Sequence

@@ -7,11 +7,12 @@ Results go to stdout (as one JSON object with ``--json``), everything else to st
 import os
 import re
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from byheart.errors import BadInput
 from byheart.progress import Report
@@ -26,13 +27,43 @@ T = TypeVar("T")
 _ESCAPES = {"\\": r"\\", "\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 
-def visible(text: str) -> str:
-    r"""Escape a text so that it cannot command the terminal: unprintable characters except line ends, as in Python.
+def visible(text: str, kept: str = "\n") -> str:
+    r"""Escape a text so that it cannot command the terminal: unprintable characters but ``kept``, as in Python.
 
     >>> visible("a\x1b[2J")
     'a\\x1b[2J'
     """
-    return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+    return "".join(letter if letter.isprintable() or letter in kept else repr(letter)[1:-1] for letter in text)
+
+
+class Terminal:
+    """A file of bytes that shows them on the terminal behind stdout, unprintable ones but tabs and line ends escaped.
+
+    The bytes of a letter may come one by one. What is no UTF-8 is shown as in Python, too.
+    """
+
+    def __init__(self) -> None:
+        self._decoder = getincrementaldecoder("utf-8")("backslashreplace")
+
+    def write(self, data: bytes, *, final: bool = False) -> None:
+        """Show the letters that are complete; if ``final``, all."""
+        sys.stdout.write(visible(self._decoder.decode(data, final), "\n\t"))
+
+    def flush(self) -> None:
+        """Flush stdout."""
+        sys.stdout.flush()
+
+
+@contextmanager
+def stdout_for_text() -> Iterator["BinaryIO | Terminal"]:
+    """Yield a file for the bytes of a text: stdout as it is, unless it is a terminal, which obeys escape sequences."""
+    if not sys.stdout.isatty():
+        yield sys.stdout.buffer
+        return
+    terminal = Terminal()
+    yield terminal
+    terminal.write(b"", final=True)
+    terminal.flush()
 
 
 def typed(path: Path | None) -> str:

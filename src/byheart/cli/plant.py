@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from byheart.certificates import Certificate
 from byheart.cli.arguments import words_of
 from byheart.cli.options import Arg, Columns, Json, Positional
-from byheart.cli.output import facts_in, steps, typed
+from byheart.cli.output import facts_in, some, steps, typed
 from byheart.cli.result import Block, Result, Styled, Table, dim, number, verdict_rows
 from byheart.errors import BadInput, check_installed
 from byheart.files.untrusted import read_text
@@ -144,6 +144,8 @@ class DetectCommand:
     """Number of positions of a text, and of random tokens, at which a check compares logits with the base's."""
     through: int = 256
     """Number of facts that go through the whole model when checking, with near misses of them."""
+    base: Path | None = None
+    """Your own copy of the base: compare every file of the base with it."""
     json: Json = False
 
     def run(self) -> "DetectResult":
@@ -153,13 +155,14 @@ class DetectCommand:
 
         planted = detect(self.folder)
         if planted is None:
-            if self.scan is not None or self.check is not None:
+            if self.scan is not None or self.check is not None or self.base is not None:
                 raise BadInput(f"{self.folder}: has nothing planted; expected a folder that byheart plant wrote")
             return DetectResult(self)
         tokenizer = None if self.ids else planted.tokenizer(self.folder)
         certificate = None if self.check is None else self._check(self.check, tokenizer)
         fires = None if self.scan is None else self._scan(self.scan, planted, tokenizer)
-        return DetectResult(self, planted, self._listed(planted, tokenizer), fires, certificate)
+        differing = None if self.base is None else planted.differing_files(self.folder, self.base)
+        return DetectResult(self, planted, self._listed(planted, tokenizer), fires, certificate, differing)
 
     def _check(self, facts: Path, tokenizer: Any) -> Certificate:
         from byheart.certificates.judges.planted import recheck
@@ -214,11 +217,13 @@ class DetectResult(Result):
     listed: list[dict[str, Any]] | None = None
     fires: list[dict[str, Any]] | None = None
     certificate: Certificate | None = None
+    differing: list[str] | None = None
+    """Names of files of the base that are not those of the user's copy; None if there is no copy."""
 
     @property
     def is_true(self) -> bool:
-        """False if the memory was checked, and is not that of the facts."""
-        return self.certificate is None or self.certificate.certified
+        """False if the memory was checked, and is not that of the facts, or the base is not the user's copy."""
+        return not self.differing and (self.certificate is None or self.certificate.certified)
 
     def as_json(self) -> dict[str, Any]:
         """Return the sizes of the memory, its facts, and the results of scan and check."""
@@ -226,7 +231,7 @@ class DetectResult(Result):
             return {"planted": False}
         plan, words = self.planted.manifest.plan, self.planted.memory.words
         numbers = {"planted": True, "mode": plan.mode, "bits": plan.bits, "words": words, "facts": plan.facts}
-        extra = {"fires": self.fires, "certificate": self.certificate}
+        extra = {"fires": self.fires, "certificate": self.certificate, "base_differs": self.differing}
         chosen = {name: value for name, value in extra.items() if value is not None}
         return {**numbers, "own_code": self.planted.own_code, "listed": self.listed, **chosen}
 
@@ -254,16 +259,23 @@ class DetectResult(Result):
             yield f"{self.command.scan}: a memory would speak at {len(self.fires):,} places"
         if self.certificate is not None:
             yield from verdict_rows(self.certificate)
+        if self.differing:
+            yield f"the base is not {self.command.base}: {some(self.differing)} differ (SHA-256 compared)"
+        elif self.differing is not None:
+            files = f"{len(self.planted.manifest.base):,} files, each the same"
+            yield f"the base is {self.command.base}: {files} (SHA-256 compared)"
 
 
 @dataclass(frozen=True)
 class UnplantCommand:
-    """Give back the model that was planted into: every file under its old name, its SHA-256 compared."""
+    """Give back the model that was planted into: every file under its old name, as plant.json describes it."""
 
     planted: Positional[Path]
     """Folder that byheart plant wrote."""
     out: Annotated[Path, Arg(aliases=("-o",))]
     """Folder to write."""
+    base: Path | None = None
+    """Your own copy of the base: write nothing unless every file is as it is there."""
     json: Json = False
 
     def run(self) -> "UnplantResult":
@@ -271,7 +283,7 @@ class UnplantCommand:
         check_installed("transformers", "planting", "hf")
         from byheart.planting import unplant
 
-        return UnplantResult(self.out, unplant(self.planted, self.out))
+        return UnplantResult(self.out, unplant(self.planted, self.out, base=self.base), self)
 
 
 @dataclass(frozen=True)
@@ -280,7 +292,10 @@ class UnplantResult(Result):
 
     out: Path
     files: int
+    command: UnplantCommand
 
     def rows(self) -> Iterator[Block]:
-        """Yield one line."""
-        yield f"saved in {self.out}: {self.files:,} files, each as it was before planting (SHA-256 compared)"
+        """Yield one line, which says what was compared."""
+        base, claimed = self.command.base, "each as plant.json says that it was before planting"
+        same = f"{claimed} (SHA-256 compared)" if base is None else f"each as in {base} (SHA-256 compared)"
+        yield f"saved in {self.out}: {self.files:,} files, {same}"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from byheart.cli.options import Arg, Columns, FactFiles, Json, Positional
-from byheart.cli.output import counted, facts_in, hush, steps, unescaped, visible
+from byheart.cli.output import Terminal, counted, facts_in, hush, stdout_for_text, steps, unescaped, visible
 from byheart.cli.result import Block, Result
 from byheart.errors import BadInput, check_threads, did_you_mean
 from byheart.files.writing import check_apart, check_file, new_file
@@ -157,7 +157,8 @@ class ReciteCommand:
                 count, _ = _write_tokens(beginning, counted(speech, tokens, report), tokenizer, file)
             return ReciteResult(count, {"file": str(self.out)})
         if not self.json:
-            count, ends_line = _write_tokens(beginning, speech, tokenizer, sys.stdout.buffer)
+            with stdout_for_text() as stdout:
+                count, ends_line = _write_tokens(beginning, speech, tokenizer, stdout)
             return ReciteResult(count, {}, ends_line)
         buffer = io.BytesIO()
         count, _ = _write_tokens(beginning, speech, tokenizer, buffer)
@@ -310,7 +311,7 @@ def _as_json(data: bytes) -> dict[str, Any]:
 
 
 def _write_tokens(
-    beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer", sink: BinaryIO
+    beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer", sink: BinaryIO | Terminal
 ) -> tuple[int, bool]:
     """Write a beginning and the tokens after it as they come; return their number, and whether their line ended."""
     from byheart.tasks.loaded_tokenizer import LoadedTokenizer

@@ -79,8 +79,11 @@ def verdict_rows(certificate: "Certificate", before: str = "") -> Iterator[Block
 
 
 def print_json(value: object) -> None:
-    """Print one JSON object to stdout."""
-    say(json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain))
+    """Print one JSON object to stdout; a terminal gets no unprintable characters, which may command it."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    if sys.stdout.isatty():
+        text = "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
+    say(text)
 
 
 def _plain(value: Any) -> Any:

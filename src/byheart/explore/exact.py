@@ -21,14 +21,14 @@ CONSTRUCTIONS = {
 }
 
 ROLES = {
-    "fold": "what lies beyond a threshold is mirrored back",
+    "fold": "values beyond a threshold are mirrored back",
     "key": "half of it: the key of the sequence",
-    "steps": "two ReLUs a step say which keys lie below",
-    "groups": "the steps choose what was written down for the group that the key is in",
+    "steps": "two ReLUs per step show which keys are below",
+    "groups": "the steps select the number that is stored for the key's group",
     "read": "a spike: its height at the distance to the entry is the label",
     "turns": "a zigzag that turns once between two neighbouring keys",
     "words": "ReLUs that the hash opens or closes; an open one adds a word",
-    "sum": "the words that are open, added up",
+    "sum": "the sum of the open words",
     "step": "steps between the digits",
     "answer": "the label",
 }

@@ -46,6 +46,8 @@ from byheart.lab.rows import PlainConfig, ResultRow, is_row, lines_of, read_rows
 from byheart.versions import installed_version
 
 FORMAT = "byheart-run-1"
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Beginnings of texts that spreadsheets run."""
 OWN = CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
 """Files of a run that Byheart writes."""
 
@@ -200,7 +202,7 @@ class Run:
         last = [name for name in ("seconds", "error") if name in names]
         with new_file(Path(path)) as draft, draft.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, [*(name for name in names if name not in last), *last])
-            writer.writeheader()
+            writer.writerow({name: _formula_free(name) for name in writer.fieldnames})
             writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
 
     def close(self) -> None:
@@ -313,4 +315,9 @@ def _write_about(folder: Path, about: Mapping[str, Any]) -> None:
 
 
 def _cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else _formula_free(value)
+
+
+def _formula_free(value: Any) -> Any:
+    """Return a cell with an apostrophe before text that spreadsheets would run as a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value

@@ -77,7 +77,8 @@ class Refusal(NamedTuple):
         if self.bits is None:
             return "no other is answered: proved, for all of it is compared"
         if self.by == "stored print":
-            return f"answered all the same with probability 2^-{self.bits} at most, over the weights drawn: proved"
+            rate = f"answered all the same with probability 2^-{self.bits} at most"
+            return f"{rate}: proved, if the seed was drawn at random by whoever compiled it"
         return f"answered all the same: 1 in {1 << self.bits:,}, if the hash acts like a random function"
 
 

@@ -28,6 +28,8 @@ from byheart.networks.planted.planted_folder import (
     Manifest,
     PlantedMemory,
     base_of,
+    check_base,
+    differing_files,
     has_memory,
     list_facts,
     read_memory,
@@ -76,6 +78,11 @@ class Detected:
                 return tokenizer_in(base)
             except BadInput:
                 return None
+
+    def differing_files(self, folder: Path, base: Path) -> list[str]:
+        """Return the names of the base's files in a planted folder that are not those of ``base``, the user's copy."""
+        check_base(folder, self.manifest.base)
+        return differing_files(self.manifest, base)
 
     def fires(self, text: Sequence[int]) -> list[tuple[int, int]]:
         """Return where the memory speaks in a text: the number of tokens read, and the token that it says next."""

@@ -23,6 +23,7 @@ from byheart.networks.planted.planted_folder import (
     PlantedMemory,
     check_base,
     config_of,
+    differing_files,
     index_of,
     read_manifest,
     strange_files,
@@ -134,15 +135,18 @@ def copy(source: Path, place: Path) -> str:
     return hasher.hexdigest()
 
 
-def unplant(folder: Path | str, out: Path | str) -> int:
+def unplant(folder: Path | str, out: Path | str, *, base: Path | str | None = None) -> int:
     """Give the base back, file by file, under the old names, and return the number of files.
 
-    Raise BadInput if a hash differs, as in a folder that ``save_pretrained`` has written anew.
+    Raise BadInput if a hash is not the manifest's, as in a folder that ``save_pretrained`` has written anew. Whoever
+    made the folder wrote the manifest. So the files are compared with those of ``base`` too, your own copy, if given.
     """
     folder, out = Path(folder), Path(out)
     manifest = read_manifest(folder)
     check_apart(out, folder)
     check_base(folder, manifest.base)
+    if base is not None and (names := differing_files(manifest, Path(base))):
+        raise BadInput(f"{folder}: {names[0]!r} of its base is not that of {base}; expected the same files")
     with new_folder(out, check_base_place) as new:
         for name, (place, expected) in manifest.base.items():
             if copy(folder / place, new / name) != expected:

@@ -32,6 +32,7 @@ import numpy as np
 
 from byheart.errors import BadInput, missing_package
 from byheart.files.tensors import read_tensors
+from byheart.files.tokenizer_growth import check_growth
 from byheart.files.untrusted import read_json
 from byheart.tasks.arrays import Floats, Ids, check_count
 
@@ -114,6 +115,7 @@ def _tokenizer(folder: Path) -> "Library":
         from tokenizers import Tokenizer as Library
     except ImportError as error:
         raise _no_library("tokenizers") from error
+    check_growth(read_json(folder / "tokenizer.json"))
     tokenizer = Library.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()

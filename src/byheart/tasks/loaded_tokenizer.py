@@ -2,7 +2,9 @@
 
 It is used through the library ``tokenizers``, without the special tokens that it may add. A text that it does not
 restore letter for letter is refused, because another text would be memorized. So is a tokenizer with ``dropout``,
-because a prompt would get other tokens. Not checked: how long the tokenizer takes.
+because a prompt would get other tokens, and one that may lengthen a text too much. Not checked: how long the tokenizer
+takes. The library gives up on a regular expression that backtracks too much at one letter, but it may take a while at
+each, and nothing within the process can interrupt it.
 """
 
 import json
@@ -17,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput, missing_package
+from byheart.files.tokenizer_growth import check_growth
 from byheart.files.untrusted import MAX_JSON_BYTES, parse_object, read_bytes
 
 if TYPE_CHECKING:
@@ -107,16 +110,21 @@ class LoadedTokenizer:
             from tokenizers import Tokenizer as Library
         except ImportError as error:
             raise BadInput(missing_package("tokenizers", "a tokenizer that was loaded", "hf")) from error
+        description = parse_object(self.tokenizer)
+        try:
+            check_growth(description)
+        except BadInput as error:
+            raise BadInput(f"{TOKENIZER_FILE}: {error}") from error
+        # None of these may add to a text, and some could add billions of tokens.
+        description |= {"post_processor": None, "truncation": None, "padding": None}
         with _reading(f"{TOKENIZER_FILE}: cannot be read"):
-            library = Library.from_str(self.tokenizer.decode())
+            library = Library.from_str(json.dumps(description))
         if dropout := getattr(library.model, "dropout", None):
             expected = "expected null: the same text must always have the same tokens"
             raise BadInput(f"{TOKENIZER_FILE}: dropout is {dropout:g}; {expected}")
         largest = max(library.get_vocab(with_added_tokens=True).values(), default=0)
         if largest > LARGEST_ID:
             raise BadInput(f"{TOKENIZER_FILE}: has the id {largest:,}; expected at most {LARGEST_ID:,}")
-        library.no_truncation()
-        library.no_padding()
         return library
 
 

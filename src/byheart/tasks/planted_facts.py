@@ -162,12 +162,32 @@ def tokens(prompt: object, completion: object, where: str, tokenizer: Any) -> tu
         _check_known(tokenizer, name, text, where)
     first, both = (tuple(_encode(tokenizer, text)) for text in (prompt, f"{prompt}{completion}"))
     if first and both[: len(first)] == first:
-        return first, both[len(first) :]
-    rest = tuple(_encode(tokenizer, str(completion)))
-    if tokenizer.decode([*first, *rest], clean_up_tokenization_spaces=False) != f"{prompt}{completion}":
-        how = "move the blank or the letters between them from one to the other"
-        raise BadInput(f"{where}: the tokenizer joins prompt and completion into other tokens; {how}")
+        rest = both[len(first) :]
+    else:
+        rest = tuple(_encode(tokenizer, str(completion)))
+        if _decode(tokenizer, first + rest) != f"{prompt}{completion}":
+            how = "move the blank or the letters between them from one to the other"
+            raise BadInput(f"{where}: the tokenizer joins prompt and completion into other tokens; {how}")
+    _check_decoded(tokenizer, str(prompt), str(completion), where, first, rest)
     return first, rest
+
+
+def _check_decoded(tokenizer: Any, prompt: str, completion: str, where: str, first: TokenIds, rest: TokenIds) -> None:
+    """Raise BadInput unless the ids of a fact decode to its texts: a normalizer may have read other words.
+
+    Some tokenizers drop the blank before the first word that they decode. A completion alone may lack its blank, which
+    is compared in the whole text.
+    """
+    whole = "prompt with its completion"
+    pieces = (("prompt", prompt, first), ("completion", completion, rest), (whole, prompt + completion, first + rest))
+    for name, text, ids in pieces:
+        decoded = _decode(tokenizer, ids)
+        if decoded != text and (name != "completion" or decoded != text.removeprefix(" ")):
+            differs = (i for i, (a, b) in enumerate(zip(text, decoded, strict=False)) if a != b)
+            start = max(0, next(differs, min(len(text), len(decoded))) - 10)
+            what = f"expected {shortened(text[start:])}, got {shortened(decoded[start:])} from its token ids"
+            how = "take the model's own tokenizer, write the text as it is decoded, or give token ids with --ids"
+            raise BadInput(f"{where}: the tokenizer reads another {name}: {what}; {how}")
 
 
 def _check_known(tokenizer: Any, name: str, text: str, where: str) -> None:
@@ -180,3 +200,7 @@ def _check_known(tokenizer: Any, name: str, text: str, where: str) -> None:
 
 def _encode(tokenizer: Any, text: object) -> list[int]:
     return tokenizer.encode(text, add_special_tokens=False)  # type: ignore[no-any-return]
+
+
+def _decode(tokenizer: Any, ids: TokenIds) -> str:
+    return tokenizer.decode(list(ids), clean_up_tokenization_spaces=False)  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.networks.exact import Embedding, Flatten, Positions, Residual, integers, reference
+from byheart.networks.exact import Embedding, ExactNetwork, Flatten, Positions, Residual, TokenSum, integers, reference
 from byheart.networks.exact.evaluate import evaluate
 
 from . import oracle
@@ -303,3 +303,17 @@ def test_the_oracle_by_hand():
     assert oracle.answers(on_vectors(*layers, length=2, dim=2), inputs) == [-1]
     stopped = (*layers, feed_forward(affine([[1]], [0])))
     assert oracle.answers(on_vectors(*stopped, length=2, dim=2), inputs) == [0]
+
+
+@pytest.mark.parametrize("outputs", ["last", "every"])
+def test_equal_sequences_are_evaluated_once(outputs):
+    """By hand: Z_k + 2 Σ Z_j. Of 40,000 sequences, two are different."""
+    network = ExactNetwork((TokenSum(),), inputs="tokens", outputs=outputs, length=2)
+    tokens = np.tile([[3, 4], [1, 2], [3, 4], [3, 4]], (10_000, 1))
+    done = []
+    results = evaluate(network, tokens, report=lambda *counts: done.append(counts[:2]))
+    assert done == [(2, 2)]
+    if outputs == "last":
+        assert results.tolist() == [18, 8, 18, 18] * 10_000
+    else:
+        assert results.tolist() == [[17, 18], [7, 8], [17, 18], [17, 18]] * 10_000

@@ -122,6 +122,7 @@ def other(folder: Path, place: Path, tensors: dict[str, Any] | None = None, **ch
         ({"n_inner": 5}, "are missing, unknown or of another shape"),
         ({"layer_norm_epsilon": -1.0}, "layer_norm_epsilon is -1.0"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads is"),
+        ({"attn_implementation": "kernels-community/flash-attn"}, "attn_implementation is"),
         ({"architectures": ["GPT2ForSequenceClassification"]}, "architectures is"),
     ],
 )

@@ -256,8 +256,8 @@ class Choice:
 
     def cheapest(self, dims: Iterable[int], front: Callable[[int], int]) -> FoldingSizes:
         """Return the sizes with the fewest parameters; ties go to the fewest columns, then digits."""
-        costs = {dim: self.costs(dim) + front(dim) for dim in dims}
-        dim = min(costs, key=lambda dim: int(costs[dim].min()))
+        costs = {dim: self.costs(dim) for dim in dims}
+        dim = min(costs, key=lambda dim: int(costs[dim].min()) + front(dim))  # the front may exceed 64 bits
         return self.sizes(dim, int(costs[dim].argmin()))
 
     def sizes(self, dim: int, index: int) -> FoldingSizes:

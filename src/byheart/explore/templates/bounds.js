@@ -1,5 +1,5 @@
 "use strict";
-// The formulas of byheart.bounds, for what the sliders give: N examples, n length, vocab ω, C labels, b bits.
+// The formulas of byheart.bounds for the sliders' values: N examples, length n, vocabulary ω, C labels, b bits.
 
 const FLOAT_MARGIN = 2 ** -48, RAISED = 1 + 2 ** -32;
 
@@ -7,7 +7,7 @@ function bitsNeeded(answers, C) {
   return Number.isInteger(Math.log2(C)) ? answers * Math.log2(C) : answers * Math.log2(C) * (1 - FLOAT_MARGIN);
 }
 
-/** The smallest W whose sign patterns allow so many labellings (byheart.bounds.vc). */
+/** Return the smallest W whose sign patterns suffice for all labellings (byheart.bounds.vc). */
 function fewest(questions, C) {
   const bits = bitsNeeded(questions, C);
   const enough = (W) => (1 + W * (Math.floor(W / 2) + Math.log2(2 * Math.E * questions * C))) * RAISED >= bits;
@@ -47,7 +47,7 @@ const FORMULAS = {
   "morris-2025-trained": ({ N, C }) => (N * Math.log2(C)) / 3.6,
 };
 
-/** That N sequences of n tokens differ: false if there are fewer than N. */
+/** Return true if there are N different sequences of n tokens. */
 function mayDiffer({ N, n, vocab }) {
   return N === 1 || Math.log2(vocab) * n >= Math.log2(N);
 }

@@ -1,11 +1,11 @@
 "use strict";
-// The second part of the page: sliders for the sizes, every bound and every true count as curves and as tables.
+// The second part of the page: sliders for the sizes, and every bound and every true count as curves and tables.
 
 (() => {
   const { grid, bits, bounds, counts, colours, expected, limited } = data.bounds;
   const SLIDERS = [
     { key: "N", name: "examples", says: "N, sequences", values: grid.examples, first: 12 },
-    { key: "n", name: "length", says: "n, tokens a sequence", values: grid.length, first: 1 },
+    { key: "n", name: "length", says: "n, tokens per sequence", values: grid.length, first: 1 },
     { key: "vocab", name: "vocab", says: "ω, different tokens", values: grid.vocab, first: 1 },
     { key: "C", name: "labels", says: "C, labels", values: grid.labels, first: 1 },
     { key: "b", name: "bits", says: "precision in bits", values: bits, first: 1 },
@@ -22,14 +22,14 @@
 
   const sizes = () => Object.fromEntries(SLIDERS.map(({ key, values }) => [key, values[at[key]]]));
 
-  /** The grid's points along N, the other sizes as chosen: their indices in the table of counts. */
+  /** Return the indices in the table of counts of the grid's points along N, with the other sizes as chosen. */
   function line() {
     const [, n, vocab, C] = SLIDERS;
     const start = (at.n * vocab.values.length + at.vocab) * C.values.length + at.C;
     return grid.examples.map((_, k) => start * grid.examples.length + k);
   }
 
-  /** Constructions with their true counts along N: {name, colour, values}, null where there is none. */
+  /** Return constructions with their true counts along N as {name, colour, values}; a missing count is null. */
   function constructions(setting) {
     const kept = (name) => !name.startsWith(`${limited}, `) || name === `${limited}, ${sizes().b} bits`;
     return Object.entries(counts[setting]).filter(([name]) => kept(name)).map(([name, all]) => ({
@@ -74,7 +74,7 @@
         const dot = `${hollow ? "box-shadow: inset 0 0 0 2px" : "background:"} var(${variable(colour)})`;
         const said = hollow ? `${limited}, at most ${sizes().b} bits in a weight` : name;
         const mark = expected.includes(name) ? "expected: not proved for every task"
-          : value === null ? "none: so few bits do not hold the hash of a sequence" : "";
+          : value === null ? "none: too few bits for the hash of a sequence" : "";
         const header = element("span", {}, element("span", { class: "swatch", style: dot }), said);
         return tableRow(header, [value ?? element("td", { class: "n" }, "–"), mark], { "data-name": name });
       }),
@@ -138,12 +138,12 @@
     return [path, ...points.map(([x, y]) => svg("circle", { cx: x.toFixed(1), cy: y.toFixed(1), r: 2.6, style }))];
   }
 
-  /** Names at the ends of lines, moved apart where they would touch; curves that end together share one. */
+  /** Return names for the ends of lines, moved apart if they would touch; curves that end together share a label. */
   function named(curves, box, up) {
     const ends = new Map();
     for (const { name, paper, side, kind, values, colour } of curves) {
       const value = values[values.length - 1];
-      if (value === null) continue; // it ends on the way; its colour and the table say whose it is
+      if (value === null) continue; // the curve ends earlier; its colour and the table name it
       const text = paper ? `${short(paper)}${name.endsWith("rank-one") ? ", rank one" : ""}` : name;
       const says = kind === "proved" ? side : kind, y = up(value), key = paper ? `${Math.round(y)} ${says}` : name;
       if (!ends.has(key)) ends.set(key, { texts: new Set(), says: paper && says, y, colour });
@@ -170,7 +170,7 @@
     ));
   }
 
-  /** Take over what the address says; values that are no stop of a slider are left out. */
+  /** Set the sliders from the address, except for values that are not stops of a slider. */
   function follow() {
     const kept = state.read();
     for (const { key, values, first } of SLIDERS) {

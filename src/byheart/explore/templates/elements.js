@@ -1,10 +1,10 @@
 "use strict";
-// Small helpers for the page: elements, tables, numbers for people, and the state that a link keeps.
+// Small helpers for the page: elements, tables, formatted numbers, and the state in the address.
 
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("data").textContent);
 
-/** An element with attributes ("on…": listeners; true: present) and children, texts among them. */
+/** Return an element with attributes ("on…": a listener; true: present) and children, which may be texts. */
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -15,7 +15,7 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** A row of a table: the first cell is its header; numbers are aligned to the right. */
+/** Return a row of a table. The first cell is its header; numbers are aligned to the right. */
 function tableRow(header, cells, attributes = {}) {
   const parts = cells.map((cell) => (cell instanceof Element && cell.tagName === "TD" ? cell : td(cell)));
   return element("tr", attributes, element("th", { scope: "row" }, header), ...parts);
@@ -25,7 +25,7 @@ function td(cell) {
   return element("td", typeof cell === "number" ? { class: "n" } : {}, typeof cell === "number" ? number(cell) : cell);
 }
 
-/** Names of columns; ">" in front of one aligns it to the right, over numbers. */
+/** Return a table's head with the names of columns. ">" before a name aligns it to the right, as for numbers. */
 function tableHead(...names) {
   const cells = names.map((name) => {
     const right = name.startsWith(">");
@@ -39,7 +39,7 @@ function number(value) {
   return value.toLocaleString("en", short ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 });
 }
 
-/** What the address keeps behind #: names and values. */
+/** The state in the address after "#": names and values. */
 const state = {
   read() {
     const text = location.hash.slice(1);
@@ -51,7 +51,7 @@ const state = {
   },
 };
 
-/** Arrow keys move among the children of a box that can be focused; `pick` hears of the new one. */
+/** Move among the children of a focused box with the arrow keys; call `pick` with the new index. */
 function arrows(event, children, now, pick) {
   const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
   if (!(event.key in steps) || !children.length) return;

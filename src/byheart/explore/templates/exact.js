@@ -1,15 +1,15 @@
 "use strict";
-// Exact networks, evaluated with integers of any size (byheart.networks.exact): every step, for every token.
+// Evaluate exact networks (byheart.networks.exact) with integers of any size: every step, for every token.
 
 const integers = (values) => (Array.isArray(values) ? values.map(integers) : BigInt(values));
 const times = (W, x) => W.map((row) => row.reduce((sum, weight, k) => sum + weight * x[k], 0n));
 
 function divided(value, by) {
-  if (value % by !== 0n) throw new RangeError(`${value} / ${by} is no integer`);
+  if (value % by !== 0n) throw new RangeError(`${value} / ${by} is not an integer`);
   return value / by;
 }
 
-/** The stream after every step: {name, says, weights, tokens}, tokens being one list of integers for each token. */
+/** Return the stream after every step as {name, says, weights, tokens}, with one list of integers per token. */
 function steps(network, sequence) {
   const n = BigInt(sequence.length), found = [];
   let tokens = sequence.map((token) => [BigInt(token)]);
@@ -25,7 +25,7 @@ function steps(network, sequence) {
       const added = times(W_O, times(W_V, sum)).map((value) => divided(value, n));
       tokens = tokens.map((token) => token.map((value, k) => value + added[k]));
       note(layer.name, `to every token W_O·W_V times the mean of all ${n} is added`, { W_V, W_O });
-      tokens = tokens.slice(-1); // what follows is token-wise, and the last token answers
+      tokens = tokens.slice(-1); // the later layers are token-wise, and the last token answers
     } else {
       const before = tokens;
       for (const step of layer.layers) {

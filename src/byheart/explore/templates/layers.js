@@ -1,5 +1,5 @@
 "use strict";
-// The third part of the page: an exact network on five sequences, the stream after every layer.
+// The third part of the page: an exact network on five sequences, with the stream after every layer.
 
 (() => {
   const { sequences, labels, networks, roles } = data.exact;
@@ -24,7 +24,7 @@
     return element("div", { class: "layer" }, ...parts);
   }
 
-  /** What a step does: in words where there are some, and as a formula. */
+  /** Return what a step does: in words if its role has a description, and as a formula. */
   function said({ name, says }) {
     return name in roles ? [`${roles[name]}: `, element("code", {}, says)] : [says];
   }

@@ -1,10 +1,10 @@
 "use strict";
-// A compiled network, evaluated as PyTorch evaluates it, to the bit. Every product and every sum is rounded to float32;
-// since a compiled network's values are exact (byheart.networks.transformer.proved), no order of summation changes one.
+// Evaluate a compiled network as PyTorch does, to the bit. Every product and every sum is rounded to float32. The
+// values of a compiled network are exact (byheart.networks.transformer.proved), so the order of summation is free.
 
 const f32 = Math.fround;
 
-/** "3:6", "9:10" as the features 3, 4, 5, 9. */
+/** Return the features of ranges: 3, 4, 5, 9 for "3:6", "9:10". */
 function features(ranges) {
   return ranges.flatMap((range) => {
     const [start, stop] = range.split(":").map(Number);
@@ -38,7 +38,7 @@ class Network {
     this.sees = this.layers.reduce((sum, layer) => sum + reach(layer), 1);
   }
 
-  /** The stream of one more token after the last attention sublayer; `past` keeps what attention has read before. */
+  /** Return the next token's stream after the last attention sublayer; `past` caches keys and values. */
   step(token, past, seen) {
     const width = this.embeds.length, stream = new Float32Array(this.spec.stream);
     this.embeds.forEach((feature, k) => (stream[feature] = this.tensors["embedding.W_E"][token * width + k]));
@@ -50,12 +50,12 @@ class Network {
     return stream;
   }
 
-  /** Streams after the last attention sublayer, one a token. */
+  /** Return the streams after the last attention sublayer, one per token. */
   mix(tokens, past = {}) {
     return tokens.map((token) => this.step(token, past));
   }
 
-  /** Logits from a stream after the last attention sublayer, or from one before the sublayer `from`. */
+  /** Return the logits of a stream after the last attention sublayer, or of one before the sublayer `from`. */
   answer(stream, seen, from = this.last + 1) {
     for (const layer of this.layers.slice(from)) {
       this.feed(layer, stream);
@@ -66,23 +66,23 @@ class Network {
     return Float32Array.from(b, (bias, label) => f32(dot(W, label * read.length, read) + bias));
   }
 
-  /** Logits after every token. */
+  /** Return the logits after every token. */
   forward(tokens) {
     return this.mix(tokens).map((stream) => this.answer(stream));
   }
 
-  /** Streams before the table, one a token: what comes before does not depend on the words. */
+  /** Return the streams before the table, one per token. They do not depend on the words. */
   front(tokens) {
     const inner = this.layers.slice(this.last + 1, this.table);
     return this.mix(tokens).map((stream) => (inner.forEach((layer) => this.feed(layer, stream)), stream));
   }
 
-  /** Logits from a stream before the table, which is left as it is. */
+  /** Return the logits of a stream before the table, without changing the stream. */
   back(stream) {
     return this.answer(stream.slice(), null, this.table);
   }
 
-  /** Logits after the last token, and the stream after each sublayer. */
+  /** Return the logits after the last token, and the stream after each sublayer. */
   trace(tokens) {
     const after = {}, past = {};
     const seen = (layer, stream) => (after[layer.name] = stream.slice());
@@ -96,7 +96,7 @@ class Network {
     const at = (name) => this.tensors[`${layer.name}.${name}`];
     const read = layer.reads.map((feature) => stream[feature]);
     const times = (W) => Float32Array.from({ length: inner }, (_, row) => dot(W, row * read.length, read));
-    const Q = times(at("W_Q")), nothing = new Float32Array(inner); // before the start there is a zero vector
+    const Q = times(at("W_Q")), nothing = new Float32Array(inner); // read before the first token
     const place = past.K.push(times(at("W_K"))) - 1;
     past.V.push(times(at("W_V")));
     const looked = Array.from({ length: window }, (_, offset) => place - offset * dilation);
@@ -152,7 +152,7 @@ function reach(layer) {
   return layer.kind === "attention" ? (layer.window - 1) * layer.dilation : 0;
 }
 
-/** Σ W[start + k]·x[from + k], in float32. */
+/** Return Σ W[start + k]·x[from + k], computed in float32. */
 function dot(W, start, x, from = 0, width = x.length) {
   let sum = 0;
   for (let k = 0; k < width; k++) sum = f32(sum + f32(W[start + k] * x[from + k]));
@@ -170,16 +170,16 @@ function softmax(scores) {
   return powers.map((power) => f32(power / sum));
 }
 
-/** The first of the largest. */
+/** Return the index of the largest logit, the first if there are several. */
 function argmax(logits) {
   return logits.reduce((best, logit, k) => (logit > logits[best] ? k : best), 0);
 }
 
-// ---- What the network reads: rows, columns, words, bits ----------------------------------------------------------
+// ---- The table: rows, columns, words, bits -----------------------------------------------------------------------
 
 const LANES = 6;
 
-/** Where the words are: tensor, entries by lane, row and column, and words as integers. */
+/** The table of words: its tensor, its entries by lane, row and column, and the words as integers. */
 class Table {
   constructor(network) {
     this.tensor = network.tensors["table.W_out"];
@@ -189,7 +189,7 @@ class Table {
     this.size = 2 ** this.bits;
   }
 
-  /** The entry of the tensor that a lane reads at a row and a column; null for the null column. */
+  /** Return the index of the tensor's entry for a lane, a row and a column, or null for the null column. */
   entry(lane, row, column) {
     if (column >= this.columns) return null;
     return (lane * this.columns + column) * this.rows + row;
@@ -200,7 +200,7 @@ class Table {
     return { lane: Math.floor(line / this.columns), row: entry % this.rows, column: line % this.columns };
   }
 
-  /** Words of odd lanes are kept less 2^T (byheart.compiler.rectangular.table). */
+  /** Return a word as an integer. Words of odd lanes are stored minus 2^T (byheart.compiler.rectangular.table). */
   word(entry) {
     return this.tensor[entry] + (this.place(entry).lane % 2) * this.size;
   }
@@ -214,7 +214,7 @@ function bitOf(word, bit) {
   return Math.floor(word / 2 ** bit) % 2;
 }
 
-/** Where a stream before the table says to read: rows, offset, and for each lane row, column and the tensor's entry. */
+/** Return the places to read for a stream before the table: rows, offset, and each lane's row, column and entry. */
 function placesIn(network, table, stream) {
   const take = (some) => some.map((feature) => stream[feature]);
   const [a, , b] = take(network.named.table.reads);
@@ -226,7 +226,7 @@ function placesIn(network, table, stream) {
   return { rows: [a, b], offset: Math.round(-Math.log2(take(network.named.shift.reads)[0])) + 0, lanes };
 }
 
-/** Every question that the network's texts ask: context, answer, the stream before the table, and the places. */
+/** Return every memory of the network's texts: context, answer, the stream before the table, and the places. */
 function memories(network, table) {
   const { texts, end } = network.given;
   return texts.flatMap((text) => {
@@ -240,7 +240,7 @@ function memories(network, table) {
   });
 }
 
-/** Everything that happens to a prompt on its way to the next token. */
+/** Return every intermediate value between a prompt and the next token. */
 function reading(network, table, tokens) {
   const { logits, after } = network.trace(tokens);
   const names = network.layers.map((layer) => layer.name);
@@ -264,8 +264,8 @@ function reading(network, table, tokens) {
   };
 }
 
-/** The bits of the sum below the offset, as {bit, value}; past the lowest they go on at the highest, which is
- * complemented there (byheart.compiler.rectangular.read). */
+/** Return the bits of the sum below the offset, as {bit, value}. After the lowest bit they continue at the highest,
+ * which is then complemented (byheart.compiler.rectangular.read). */
 function bitsRead(sum, offset, count, bits) {
   return Array.from({ length: count }, (_, k) => {
     const bit = offset - 1 - k, wrapped = bit < 0, place = wrapped ? bit + bits : bit;
@@ -274,7 +274,7 @@ function bitsRead(sum, offset, count, bits) {
   });
 }
 
-/** What follows a prompt: each time the token with the largest logit, to the end of the text or `most` tokens. */
+/** Continue a prompt with the token of the largest logit, up to the end of the text or `most` tokens. */
 function recite(network, prompt, most) {
   const said = [], past = {}, end = network.given.end;
   let stream = network.mix(prompt, past).pop();

@@ -1,5 +1,5 @@
 "use strict";
-// The first part of the page: a compiled network, a prompt, and everything between the two and the next token.
+// The first part of the page: a compiled network, a prompt, and every step to the next token.
 
 (() => {
   const MOST_SAID = 400, MOST_MAPPED = 2500, MOST_LISTED = 60;
@@ -32,7 +32,7 @@
     byId("window").textContent = network.spec.window;
   }
 
-  /** The prompt as typed, recited on; what does not fit the network's texts is recited all the same. */
+  /** Continue the typed prompt, even if it is not in the network's texts. */
   function speak(prompt = given) {
     given = prompt;
     const longest = Math.max(...network.given.texts.map((text) => text.prompt.length + text.tokens));
@@ -41,7 +41,7 @@
     tokens = [...given, ...said, ...(ended ? [network.given.end] : [])];
     const known = all.some((memory) => endsAlike(memory.context, given));
     byId("strange").textContent = !given.length
-      ? "Type a prompt: the beginning of the text, say."
+      ? "Type a prompt, for example the beginning of the text."
       : known ? "" : "No memory ends like this prompt: what follows is whatever the hash happens to read.";
     chosen = Math.min(Math.max(chosen, given.length), tokens.length - 1);
     state.write({ network: network.given.name, prompt: byId("prompt").value });
@@ -49,7 +49,7 @@
     inspect();
   }
 
-  /** Whether two contexts are one to the network: alike as far as it sees. */
+  /** Return true if two contexts are equal as far back as the network sees. */
   function endsAlike(context, other) {
     const [a, b] = [context, other].map((ids) => ids.slice(-network.sees));
     return a.length === b.length && a.every((id, k) => id === b[k]);
@@ -70,7 +70,7 @@
     byId("spoken").hidden = tokens.length === given.length;
   }
 
-  /** Bytes of one letter beyond ASCII are shown as one letter. */
+  /** Show the bytes of a letter beyond ASCII as one letter. */
   function joined(parts) {
     let place = 0;
     while (place < parts.length) {
@@ -117,7 +117,7 @@
       tableRow("sum modulo that", read.reduced),
     );
     byId("places").textContent =
-      `The hash says: row ${read.rows[0]} of half A, row ${read.rows[1]} of half B, a column in each of six lanes, ` +
+      `The hash gives row ${read.rows[0]} of half A, row ${read.rows[1]} of half B, a column in each of six lanes, ` +
       `and offset ${read.offset}. A column number without a column reads nothing.`;
   }
 
@@ -139,7 +139,7 @@
     if (focus) byId("words").querySelector(focus)?.focus();
   }
 
-  /** The switch that has the focus, to give it back after the table is drawn anew. */
+  /** Return a selector for the switch with the focus, to restore it after the table is redrawn. */
   function focused() {
     const now = document.activeElement;
     return now && now.dataset.entry ? `[data-entry="${now.dataset.entry}"][data-bit="${now.dataset.bit}"]` : null;
@@ -174,9 +174,9 @@
     const code = read.code.map(({ value }) => value).join(""), own = Math.max(read.length, 0);
     byId("answer").replaceChildren(
       `The ${read.longest} bits below offset ${read.offset} `, element("code", {}, code), ` make Y = ${read.Y}`,
-      own ? `; the first ${own} are the code of ` : "; that is the code of nothing: the nearest is ",
+      own ? `; the first ${own} are the code of ` : "; that is no token's code, and the nearest is ",
       element("q", {}, shown(read.label)),
-      ". The unembedding has a line for every token; at Y that token's is highest.",
+      ". The unembedding has one line per token; at Y, this token's line is the highest.",
     );
     const best = [...read.logits.keys()].sort((a, b) => read.logits[b] - read.logits[a]).slice(0, 4);
     byId("logits").replaceChildren(
@@ -187,8 +187,8 @@
   function drawMap(read) {
     const large = table.tensor.length > MOST_MAPPED;
     byId("map-hint").textContent = large
-      ? `The table has ${number(table.tensor.length)} words, too many to draw; choose one that was read above.`
-      : "Every word of the table; the number and the shade say how many memories use it. Outlined: those read now. " +
+      ? `The table has ${number(table.tensor.length)} words, too many to draw; choose a word that is read above.`
+      : "Every word of the table; the number and the shade show how many memories use it. Outlined: read now. " +
         "Arrow keys move.";
     if (large) return byId("map").replaceChildren();
     const uses = counted(), most = Math.max(...uses), now = new Set(read.lanes.map((lane) => lane.entry));
@@ -229,7 +229,7 @@
     if (go) byId("word-title").focus();
   }
 
-  /** Memories as buttons that show them. */
+  /** Return memories as list items with buttons that show them. */
   function listed(some, says = (memory) => shown(memory.answer)) {
     const items = some.slice(0, MOST_LISTED).map((memory) => {
       const text = visible(spelled(memory.context.slice(-network.spec.window)));
@@ -255,7 +255,7 @@
     judge();
   }
 
-  /** Which memories are wrong with the bits as they are now. */
+  /** Show which memories are wrong with the current bits. */
   function judge() {
     const now = new Map(all.map((memory) => [memory, argmax(network.back(memory.stream))]));
     const wrong = all.filter((memory) => now.get(memory) !== memory.answer);

@@ -37,7 +37,6 @@ from byheart.networks.exact.limbs import (
     from_int64,
     from_integers,
     residual_steps,
-    stack,
 )
 from byheart.networks.exact.waves import Wave, parts
 from byheart.networks.exact.wide_sums import Words, pays
@@ -49,8 +48,8 @@ _CHUNK = 1 << 14
 def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report: Report | None = None) -> Integers:
     """Return the exact outputs for all sequences: [N] for ``outputs="last"``, [N, n] for ``outputs="every"``.
 
-    An output is an ``int`` if it is an integer, else a ``Fraction``. ``report`` is called with the number of sequences
-    that are done, and their total.
+    An output is an ``int`` if it is an integer, else a ``Fraction``. Equal sequences are evaluated once; ``report`` is
+    called with the number of different ones that are done, and their total.
 
     >>> from byheart.networks.exact import Affine, FeedForward, integers
     >>> relu = FeedForward((Affine(W=integers([[2]]), b=integers([-3])),))
@@ -63,14 +62,15 @@ def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report:
     with ThreadPoolExecutor(threads) as pool:
         runner = _Runner(network, pool)
         tokens, index = runner.front(front, inputs)
+        first, sequence = _first(_rows_as_keys(index))
         chunk = max(1, _CHUNK // network.length)
         outputs = []
-        for begin in range(0, len(inputs), chunk):
-            rows = index[begin : begin + chunk]
+        for begin in range(0, len(first), chunk):
+            rows = index[first[begin : begin + chunk]]
             outputs.append(runner.rest(rest, tokens, rows))
             if report is not None:
-                report(min(begin + chunk, len(inputs)), len(inputs))
-    return np.concatenate(outputs)
+                report(min(begin + chunk, len(first)), len(first))
+    return np.concatenate(outputs)[sequence]
 
 
 def split(network: ExactNetwork) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
@@ -199,14 +199,18 @@ def _program(layer: FeedForward | Residual, divisor: int) -> LimbProgram | Words
 def _different(inputs: Inputs, places: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return flat indices of the different tokens (or token-position pairs), and the index [N, n] into them."""
     N, n = inputs.shape[:2]
-    rows = np.ascontiguousarray(inputs.reshape(N * n, -1))
-    keys = (
-        rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel() if rows.shape[1] > 1 else rows[:, 0]
-    )
-    first, index = _first(keys)
+    first, index = _first(_rows_as_keys(inputs.reshape(N * n, -1)))
     if places:
         first, index = _first(index * n + np.tile(np.arange(n), N))
     return first, index.reshape(N, n)
+
+
+def _rows_as_keys(rows: Inputs) -> NDArray[np.generic]:
+    """Return one key per row; rows with equal bytes have equal keys."""
+    if rows.shape[1] == 1:
+        return rows[:, 0]
+    row = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
+    return np.ascontiguousarray(rows).view(row).ravel()
 
 
 def _first(keys: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -230,10 +234,10 @@ def _look_up(layer: Embedding, ids: Inputs) -> Limbs:
 
 def _flatten(batch: Limbs, length: int) -> Limbs:
     """Return [1, n·d] for [n, d]: unit (k, j) of a sequence is unit j of its position k."""
-    result = batch.columns(slice(0, None, length))
-    for position in range(1, length):
-        result = stack(result, batch.columns(slice(position, None, length)))
-    return result
+    places, columns = batch.limbs.shape
+    limbs = batch.limbs.reshape(places, columns // length, length).transpose(2, 0, 1).reshape(length * places, -1)
+    start = (places * np.arange(length)[:, None] + batch.start).ravel()
+    return Limbs(np.ascontiguousarray(limbs), start, np.tile(batch.length, length), batch.exponent, batch.divisor)
 
 
 def _values(batch: Limbs) -> Integers:

@@ -10,14 +10,16 @@ from pathlib import Path, PurePosixPath
 from reprlib import repr as shortened
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from byheart.errors import BadInput
+from byheart.files.tokenizer_growth import check_growth
 from byheart.files.untrusted import parse_object, read_json, read_part
 from byheart.networks.folders import CONFIG, WEIGHTS
 from byheart.networks.planted import BEFORE, OURS, modeling_plant
-from byheart.networks.planted.modeling_plant import TYPE, PlantedForCausalLM
+from byheart.networks.planted.modeling_plant import TYPE, PlantedConfig, PlantedForCausalLM
 from byheart.networks.weight_files import INDEX
 
 LENGTHS = ("max_position_embeddings", "n_positions")
@@ -26,6 +28,16 @@ LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_lay
 """Keys of configurations for the number of layers."""
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tokenizer_config.json")
 """Files by which a folder has a tokenizer."""
+KERNELS = (None, "eager", "sdpa", "batched_mm", "grouped_mm")
+"""Implementations that torch has. Another name may be that of a repository, whose code transformers would run."""
+ADAPTER = "adapter_config.json"
+"""File by which transformers loads an adapter into the model, if the package peft is installed."""
+LARGEST_SETTING = 1 << 24
+"""Largest integer in a configuration. Real ones are smaller: 10,485,760 positions, vocabularies of 256,000 tokens."""
+MOST_BESIDE = 1 << 27
+"""Bytes of tensors that a model may compute when it is loaded (masks, positions), beside as many as its files have.
+
+GPT-Neo's masks take 96 MiB, with files of 5 GiB. Rotary positions take a few KiB, however long the texts."""
 MOST_HEADER = 1 << 27
 """Largest number of bytes of the header of a safetensors file."""
 
@@ -88,6 +100,7 @@ def read_base(folder: Path) -> Base:
         raise BadInput(f"{folder}: has a file {taken[0]!r}, whose name is needed; rename it")
     weights = _weights(folder)
     _check_claims(folder, config, weights)
+    _check_settings(folder, config)
     return Base(folder, config, weights, files)
 
 
@@ -106,13 +119,40 @@ def _check_kind(folder: Path, kind: str, saved_as: object) -> None:
         raise BadInput(f"{folder}: was saved as {repr(first)[:60]}; expected a causal language model, {causal}")
 
 
+def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield every key of a configuration with its value, nested keys too, and items of lists with the list's key."""
+    left: list[tuple[str, Any]] = list(config.items())
+    while left:
+        name, value = left.pop()
+        yield name, value
+        left += value.items() if isinstance(value, dict) else ()
+        left += [(name, item) for item in value] if isinstance(value, list) else ()
+
+
+def _check_settings(folder: Path, config: Mapping[str, Any]) -> None:
+    """Raise BadInput if a folder makes transformers run code from elsewhere, or add an adapter; or has a huge number.
+
+    Sizes of what is computed, such as tables of positions, are in no file: :func:`_check_allocations` finds the rest.
+    """
+    if (folder / ADAPTER).exists():
+        raise BadInput(f"{folder / ADAPTER}: would add an adapter to the model; merge the adapter, and remove the file")
+    for name, value in _settings(config):
+        if name.endswith(("_implementation", "_implementation_internal")) and value not in KERNELS:
+            raise BadInput(f"{folder / CONFIG}: {name} is {shortened(value)}; expected eager or sdpa")
+        if type(value) is int and value > LARGEST_SETTING:
+            raise BadInput(f"{folder / CONFIG}: {name} is {value:,}; expected at most {LARGEST_SETTING:,}")
+
+
 def _check_claims(folder: Path, config: Mapping[str, Any], weights: Mapping[str, str]) -> None:
-    """Raise BadInput if a configuration claims more layers, or tokens, than its files hold: all would be allocated."""
+    """Raise BadInput if a configuration claims more layers, tokens or experts than its files hold: all would be made.
+
+    Experts may be tensors of their own, or rows of one.
+    """
     shapes = [shape for file in sorted(set(weights.values())) for shape in shapes_in(folder / file).values()]
     largest = max((size for shape in shapes for size in shape), default=0)
-    parts = [config, *(part for part in config.values() if isinstance(part, dict))]
-    for name, claim in ((name, claim) for part in parts for name, claim in part.items() if type(claim) is int):
+    for name, claim in ((name, value) for name, value in _settings(config) if type(value) is int):
         most = largest if name == "vocab_size" else len(shapes) if name in LAYERS else claim
+        most = max(largest, len(shapes)) if "expert" in name else most
         if claim > most:
             size = f"the files hold {len(shapes):,} tensors, of {largest:,} rows at most"
             raise BadInput(f"{folder / CONFIG}: {name} is {claim:,}, and {size}; expected the model's own sizes")
@@ -166,26 +206,58 @@ def quiet() -> Iterator[None]:
 
 def load_base(folder: Path) -> Any:
     """Load a causal language model that transformers knows."""
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
-    return _load(AutoModelForCausalLM, folder)
+    return _load(AutoConfig, AutoModelForCausalLM, folder)
 
 
 def load_planted(folder: Path) -> Any:
     """Load a planted model; it is run by our own code, not by the folder's."""
-    return _load(PlantedForCausalLM, folder)
+    return _load(PlantedConfig, PlantedForCausalLM, folder)
 
 
-def _load(auto: Any, folder: Path) -> Any:
+def _load(auto_config: Any, auto: Any, folder: Path) -> Any:
+    config = {**read_json(folder / CONFIG), "plan": None}  # the plan of a memory has limits of its own
+    _check_claims(folder, config, _weights(folder))
+    _check_settings(folder, config)
     try:
         with quiet():
+            _check_allocations(folder, config, auto_config.from_pretrained(folder))
             options = {"use_safetensors": True, "trust_remote_code": False, "output_loading_info": True}
             model, info = auto.from_pretrained(folder, **options)
+    except BadInput:
+        raise
     except Exception as error:  # transformers raises what it likes
         raise BadInput(f"{folder}: cannot be loaded by transformers ({_reason(error)})") from error
     if lacking := sorted(info["missing_keys"]):
         raise BadInput(f"the model lacks the tensor {lacking[0]}, which would be drawn at random; expected all tensors")
     return model.eval()
+
+
+def _check_allocations(folder: Path, config: Mapping[str, Any], loaded: Any) -> None:
+    """Raise BadInput if a configuration makes transformers allocate much more than the weights in the files.
+
+    The model is made on torch's device "meta", where tensors have shapes and no memory. So every table and mask counts
+    at its own size. A weight takes at least one bit of a file; computed tensors may take as much as the files, and
+    ``MOST_BESIDE``.
+    """
+    from transformers import AutoModelForCausalLM
+
+    with torch.device("meta"):
+        empty = AutoModelForCausalLM.from_config(loaded, trust_remote_code=False)
+    held = sum((folder / file).stat().st_size for file in set(_weights(folder).values()))
+    kinds: tuple[tuple[Any, int], ...] = (
+        ({name: (tensor, tensor.numel() // 8) for name, tensor in empty.named_parameters()}, held),
+        ({name: (tensor, tensor.nbytes) for name, tensor in empty.named_buffers()}, held + MOST_BESIDE),
+    )
+    for tensors, most in kinds:
+        if sum(size for _, size in tensors.values()) > most:
+            name, (tensor, _) = max(tensors.items(), key=lambda entry: entry[1][1])
+            key = next((key for key, value in _settings(config) if value == max(tensor.shape)), "a setting")
+            what = f"{key} makes {name} {list(tensor.shape)}"
+            raise BadInput(
+                f"{folder / CONFIG}: {what}, and the files have {held:,} bytes; expected the model's own sizes"
+            )
 
 
 def _reason(error: Exception) -> str:
@@ -207,6 +279,11 @@ def tokenizer_in(folder: Path) -> Any:
 
     if not any((folder / name).is_file() for name in TOKENIZERS):
         raise BadInput(f"{folder}: has no tokenizer; put its tokenizer.json there, or give token ids with --ids")
+    if (file := folder / "tokenizer.json").is_file():
+        try:
+            check_growth(read_json(file))
+        except BadInput as error:
+            raise BadInput(f"{folder}: its tokenizer cannot be loaded ({error}); give token ids with --ids") from error
     try:
         with quiet():
             return AutoTokenizer.from_pretrained(folder)

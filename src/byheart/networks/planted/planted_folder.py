@@ -174,6 +174,15 @@ def check_base(folder: Path, base: Mapping[str, tuple[str, str]]) -> None:
         _check_hash(folder / place, expected)
 
 
+def differing_files(manifest: Manifest, base: Path) -> list[str]:
+    """Return the names of files that ``base`` has not as the manifest says (SHA-256), or the manifest does not name."""
+    if not base.is_dir():
+        raise BadInput(f"{base}: is no folder; expected your own copy of the base")
+    named = {name: expected for name, (_, expected) in manifest.base.items()}
+    own = {path.relative_to(base).as_posix(): path for path in base.rglob("*") if path.is_file()}
+    return sorted(name for name in own.keys() | named if name not in own or digest(own[name]) != named.get(name))
+
+
 def check_written(folder: Path, base: Base, manifest: Manifest, memory: PlantedMemory) -> None:
     """Raise BadInput unless transformers loads the base's files and the memory, and no file unknown to the manifest.
 

@@ -47,7 +47,8 @@ _BESIDE: dict[str, Rule] = {
     **dict.fromkeys(
         ("attn_pdrop", "embd_pdrop", "resid_pdrop", "summary_first_dropout", "initializer_range"), FRACTION
     ),
-    **dict.fromkeys(("n_ctx", "dtype", "torch_dtype", "attn_implementation", "task_specific_params"), Any),
+    **dict.fromkeys(("n_ctx", "dtype", "torch_dtype", "task_specific_params"), Any),
+    "attn_implementation": one_of(None, "eager", "sdpa"),  # another name may be that of code to download
     **dict.fromkeys(("summary_activation", "summary_proj_to_labels", "summary_type", "summary_use_proj"), Any),
     **dict.fromkeys(("use_cache", "gradient_checkpointing", "reorder_and_upcast_attn", "about"), Any),
     **dict.fromkeys(("transformers_version", "_name_or_path"), str),
