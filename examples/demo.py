@@ -33,7 +33,7 @@ from byheart.papers.pages import results_page
 from byheart.report.drawing import draw
 from byheart.report.figures import PlanPoint, TaskPanel, draw_parameters, parameter_table
 from byheart.report.page import Checked, HtmlPage, Picture, Section, html_of, picture_of, write_page
-from byheart.report.parts import draw_parts, parts_of
+from byheart.report.pictures import draw_parts, parts_of
 from byheart.sizes import Size
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

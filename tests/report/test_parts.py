@@ -10,7 +10,7 @@ from byheart.compiler import CompilerSettings, compile
 from byheart.constructions import build
 from byheart.errors import BadInput
 from byheart.networks.account import Account, Item
-from byheart.report.parts import WORDS, draw_parts, parts_of
+from byheart.report.pictures import WORDS, draw_parts, parts_of
 from byheart.tasks import random_next_token
 
 

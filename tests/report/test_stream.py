@@ -11,7 +11,7 @@ import byheart
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, TokenSum, integers
 from byheart.networks.exact.reference import evaluate, trace
-from byheart.report.stream import draw_stream, picture, trace_floats
+from byheart.report.pictures import draw_stream, picture, trace_floats
 
 TASK = byheart.tasks.NextToken([[0, 1, 2], [1, 1, 0], [2, 0, 0], [2, 2, 1], [0, 0, 1]], [1, 0, 2, 2, 1])
 TAGS = byheart.tasks.SeqToSeq([[0, 1, 2], [1, 1, 0], [2, 2, 1]], [[1, 0, 2], [2, 2, 0], [1, 1, 0]])

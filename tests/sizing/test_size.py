@@ -14,10 +14,9 @@ from byheart.bounds.counting import needed
 from byheart.compiler import CompilerSettings
 from byheart.compiler.rectangular.attempt import planned_spec
 from byheart.errors import BadInput
-from byheart.sizing import Sizing
+from byheart.sizing import Sizing, draw_sizes
 from byheart.sizing.data import PIECE, read
 from byheart.sizing.needs import RATES, Need, Room, ShareOfModel
-from byheart.sizing.picture import draw_sizes
 from byheart.tasks import NextToken, random_next_token, save
 
 TEXT = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8")

@@ -60,7 +60,7 @@ class Certificate:
     files: dict[str, str] | None = None
     """SHA-256 of every file of the folder, by name, if a folder was certified."""
     as_used: AsUsed | None = None
-    """What transformers said, if it was asked."""
+    """The comparison with what transformers says, if it was asked."""
     format: str = FORMAT
 
     @classmethod

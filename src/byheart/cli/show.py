@@ -30,7 +30,7 @@ class ShowCommand:
         """Load the network, count its parameters, and draw the picture."""
         from byheart.certificates.judges.layered import inputs_of
         from byheart.networks import load
-        from byheart.report.parts import parts_of
+        from byheart.report.pictures import parts_of
         from byheart.report.saturation import saturation_of
         from byheart.report.style import check_picture
         from byheart.tasks import load as load_task
@@ -96,7 +96,7 @@ class ShowResult(Result):
 
     def draw(self, picture: Path) -> None:
         """Draw the parameters, or the heads if there is a task."""
-        from byheart.report.parts import draw_parts
+        from byheart.report.pictures import draw_parts
         from byheart.report.saturation import draw_saturation
 
         facts = [self.facts[name] for name in ("parameters", "padded", "bits") if name in self.facts]

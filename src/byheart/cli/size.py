@@ -57,7 +57,7 @@ class SizeCommand:
         with steps("measuring and planning", quiet=self.json):
             sizing = size(data, **options, sample=self.sample)
         if self.plot is not None:
-            from byheart.sizing.picture import draw_sizes
+            from byheart.sizing import draw_sizes
 
             draw_sizes(sizing, self.plot)
         return SizeResult(sizing, self.plot)

@@ -1,12 +1,15 @@
-"""A picture of the stream: the numbers that a network has at every token, behind every map, on one sequence.
+"""Pictures of a network: its parts with their parameters, and the stream at work on one sequence.
 
-A row is a map of the network, a column a token. Numbers of an exact network come from the plain evaluation
-(:func:`byheart.networks.exact.reference.trace`). Those of a compiled network are its own floats: behind every sublayer,
-what it has written (:func:`trace_floats`). Nothing is rounded; numbers too long for their
-box are cut visibly.
+**Parts** are tensors gathered by their purpose.
+
+**The stream** is what a network has at every token, behind every map. A row is a map of the network, a column a token.
+Numbers of an exact network come from the plain evaluation (:func:`byheart.networks.exact.reference.trace`). Those of a
+compiled network are its own floats: behind every sublayer, what it has written (:func:`trace_floats`). Nothing is
+rounded; numbers too long for their box are cut visibly.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,10 +18,12 @@ from xml.etree import ElementTree
 import numpy as np
 
 from byheart.errors import BadInput
+from byheart.exhibits import FAINT, INK, QUIET
 from byheart.files.writing import write_text
-from byheart.networks import Network
+from byheart.networks import Account, Network
 from byheart.networks.exact import ExactNetwork
 from byheart.networks.exact.reference import trace
+from byheart.report.style import canvas, save_picture
 
 if TYPE_CHECKING:  # torch is slow to import
     import torch
@@ -145,3 +150,57 @@ def _text(svg: ElementTree.Element, x: float, top: float, text: str, kind: str =
 
 def _numbers(**values: float) -> dict[str, str]:
     return {name: f"{value:g}" for name, value in values.items()}
+
+
+WORDS = "words of the table"
+_PARTS = {
+    "embedding": "codes of the tokens",
+    "hash": "hash of the window",
+    "reduce": "hash of the window",
+    "digits": "where to read",
+    "shard": "where to read",
+    "lots": "where to read",
+    "start": "where to read",
+    "scales": "where to read",
+    "squares": "where to read",
+    "table": "rows of the table",
+    "select": "columns of the table",
+    "unembedding": "codes of the labels",
+}
+
+
+def parts_of(network: Network) -> dict[str, Account]:
+    """Return the accounts of the parts in the order of the network; a compiled network's are named by purpose."""
+    account = network.account
+    if "recipe" in network.about:
+        account = replace(account, items=tuple(replace(item, part=_part(item.name)) for item in account.items))
+    return account.parts()
+
+
+def _part(name: str) -> str:
+    """Return the purpose of a tensor of a compiled network."""
+    if name.startswith("table.W_out"):
+        return WORDS
+    return _PARTS.get(name.split(".", maxsplit=1)[0].split("_", maxsplit=1)[0], "reading the bits")
+
+
+def draw_parts(parts: Mapping[str, Account], title: str, path: Path) -> None:
+    """Draw a bar for the whole network with its largest part named, and below it all other parts, magnified."""
+    sizes = sorted(((part.dense, name) for name, part in parts.items()), reverse=True)
+    (largest, largest_name), *rest = sizes
+    total = sum(size for size, _ in sizes)
+    picture, (axes,) = canvas(path, height=1.9 + 0.32 * len(rest))
+    axes.barh([0], [largest], color="#b3123f", height=0.7)
+    axes.barh([0], [total - largest], left=[largest], color=FAINT, height=0.7)
+    share = f"{largest_name}: {largest:,} of {total:,} parameters"
+    axes.text(0, -0.68, share, va="center", color="#b3123f", fontsize=10)
+    most = max((size for size, _ in rest), default=1)
+    for index, (size, name) in enumerate(rest):
+        width = size / most * total * 0.45
+        axes.barh([index + 1.4], [width], color="#1f5fa8", height=0.6)
+        axes.text(width + total * 0.01, index + 1.4, f"{size:,}  {name}", va="center", color=INK, fontsize=9)
+    axes.text(0, 0.72, f"the other {total - largest:,}, magnified:", color=QUIET, fontsize=9, va="center")
+    axes.invert_yaxis()
+    axes.set_axis_off()
+    axes.set_title(title, loc="left", fontsize=11, color=INK, pad=12)
+    save_picture(picture, path)
