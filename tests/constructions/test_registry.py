@@ -234,16 +234,20 @@ def test_installed_packages_offer_theirs(tmp_path: Path) -> None:
 
 
 def test_nothing_in_a_folder_is_executed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A network's folder may hold any file, and may name any construction: certifying reads neither."""
+    """A folder may name any construction, and hold its file: nothing runs it, and certifying refuses the file."""
     save(TASK, tmp_path / "t.npz")
     net = tmp_path / "net"
     assert run(capsys, "build", "interpolate", "--task", tmp_path / "t.npz", "-o", net)[0] == 0
     (net / "mine.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')")
-    config = json.loads((net / "config.json").read_text())
-    config["about"]["construction"] = str(net / "mine.py")
-    (net / "config.json").write_text(json.dumps(config))
-    assert run(capsys, "certify", net, "--task", tmp_path / "t.npz")[0] == 0
-    assert run(capsys, "show", net)[0] == 0
+    for place in (net / "mine.py", tmp_path / "mine.py"):
+        config = json.loads((net / "config.json").read_text())
+        config["about"]["construction"] = str(place)
+        (net / "config.json").write_text(json.dumps(config))
+        code, *said = run(capsys, "certify", net, "--task", tmp_path / "t.npz")
+        assert (code == 2) == (place.parent == net), said
+        assert run(capsys, "show", net)[0] == 0
+        if place.parent == net:
+            place.rename(tmp_path / "mine.py")
     assert not (tmp_path / "executed").exists()
 
 
