@@ -299,7 +299,7 @@ def changes_agree(made: Any, folder: Path, count: int) -> tuple[int, int]:
     rng, wrong, undecided = np.random.default_rng(1), 0, 0
     for attempt in range(count):
         changed, place = judge_for(network).perturbed(network, rng, attempt % (16 if network.kind == "softmax" else 3))
-        changed = replace(changed, files=network.files)
+        changed = replace(changed, files=network.files, about=network.about)
         verdict, found = judge(changed, questions), asked(changed, questions, folder)
         wrong += not verdict.certified
         undecided += verdict.certified and found["verdict"] != "right"

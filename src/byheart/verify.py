@@ -136,6 +136,7 @@ def check_closed(folder: str, config: Json, name: str, texts: bool) -> None:
         expected = {"architectures": [ours["AutoModelForCausalLM"]], "auto_map": auto_map, "dtype": spec["precision"]}
         end, refuse = config["about"].get("end"), config["about"].get("refuse") or {}
         ends = [end, refuse["token"]] if refuse else end
+        need(not texts or (end == 256 and refuse.get("token", 257) > 256), "texts would end at another token than 256")
         expected |= {"model_type": name, "vocab_size": spec["vocab"], "eos_token_id": ends, "pad_token_id": end}
         wrong = [key for key in config if key in expected and config[key] != expected[key]]
         if "generation_config.json" in hashes:

@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from byheart import verify
-from byheart.certificates.certifying import load_closed
+from byheart.certificates.certifying import certify, load_closed
 from byheart.errors import BadInput
 from byheart.networks import save
 from byheart.networks.closed_form import EARLIER_CODE, HARMLESS
@@ -88,7 +88,33 @@ def test_what_byheart_wrote_is_closed(folder: Path, tmp_path: Path) -> None:
     load_closed(tmp_path / "again")
 
 
+def with_end(token: int) -> Change:
+    """Return a change after which all files agree that texts end at one of their tokens, where generating stops."""
+
+    def change(folder: Path) -> None:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if "spec" in config:
+            with_keys("config.json", about=config["about"] | {"end": token})(folder)
+        with_keys("config.json", eos_token_id=token, pad_token_id=token)(folder)
+        with_keys("generation_config.json", eos_token_id=token, pad_token_id=token)(folder)
+
+    return change
+
+
+def with_unknown(folder: Path) -> None:
+    """Say that the last byte pair is what unknown prompts are answered, so that generating stops at it, too."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    token = config["spec"]["labels"] - 1
+    about = config["about"] | {"refuse": {"by": "print", "bits": 16, "token": token}}
+    with_keys("config.json", about=about, eos_token_id=[256, token])(folder)
+    with_keys("generation_config.json", eos_token_id=[256, token])(folder)
+
+
 LIES: list[tuple[str, str, Change]] = [
+    ("texts", "eos_token_id", with_end(ord("e"))),
+    ("bpe", "eos_token_id", with_unknown),
+    ("stock", "attn_implementation", with_keys("config.json", attn_implementation="sdpa")),
+    ("stock", "dtype", with_keys("config.json", dtype=None)),
     ("texts", "transformers_weights", with_keys("config.json", transformers_weights="other.safetensors")),
     ("texts", "quantization_config", with_keys("config.json", quantization_config={"quant_method": "awq"})),
     ("texts", "vocab_size", with_keys("config.json", vocab_size=258)),
@@ -152,7 +178,9 @@ def test_verify_refuses_the_same(name: str, named: str, change: Change, tmp_path
     given = {"texts": texts, "task": task and str(task), "facts": [], "tolerance": None, "sample": 1, "seed": 0}
     assert verify.verify(argparse.Namespace(folder=str(folder), **given))["wrong"] == 0
     change(folder)
-    with pytest.raises(ValueError, match=r"Byheart writes|the one for bytes|known here|other tensors|expected parts"):
+    with pytest.raises(
+        ValueError, match=r"Byheart writes|at another token|the one for bytes|known here|other tensors|expected parts"
+    ):
         verify.verify(argparse.Namespace(folder=str(folder), **given))
 
 
@@ -161,6 +189,16 @@ def test_verify_has_the_same_lists() -> None:
     assert {hashlib.sha256(modeling().encode()).hexdigest(), *EARLIER_CODE} == verify.CODE
     for content in Bytes().files().values():
         assert hashlib.sha256(content).hexdigest() in verify.TOKENIZERS
+
+
+def test_a_task_says_whether_there_is_an_end(tmp_path: Path) -> None:
+    """A network of token ids has no tokenizer: the user's task has no end, so transformers must not stop anywhere."""
+    for name in ("float", "stock"):
+        folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
+        assert certify(folder, GOLDEN / "t.npz").certified
+        with_end(3)(folder)
+        with pytest.raises(BadInput, match="eos_token_id = 3"):
+            certify(folder, GOLDEN / "t.npz")
 
 
 @pytest.mark.parametrize("name", sorted(HARMLESS))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any, Protocol, TypeAlias
 
 from byheart.certificates.as_used import Extent, Used, asking
@@ -12,10 +13,12 @@ from byheart.certificates.judges import asked, judge_asked, judge_for
 from byheart.errors import BadInput
 from byheart.executors import Workplace
 from byheart.networks import Network, load
+from byheart.networks.about import refuse_of
 from byheart.networks.closed_form import check_closed, hashes
 from byheart.networks.folders import CONFIG
 from byheart.progress import Report
 from byheart.tasks import Questions
+from byheart.tasks.contexts import Contexts
 from byheart.tasks.edits import Edits
 from byheart.tasks.loaded_tokenizer import LoadedTokenizer, load_tokenizer
 from byheart.tasks.questions import QuestionsLike
@@ -62,8 +65,27 @@ def load_closed(folder: Path, tokenizer: LoadedTokenizer | None = None) -> Netwo
     if first is not None and (found is None or first != found.end):
         expected = "expected null, or the token that ends a text"
         raise BadInput(f"{folder / CONFIG}: bos_token_id is {first}, and would precede every question; {expected}")
+    if found is not None:
+        check_ends(network, found.end, found.vocab)
     check_closed(folder, network, None if found is None else found.files(begins=first is not None))
     return network
+
+
+def check_ends(network: Network, end: int | None, vocab: int) -> None:
+    """Raise BadInput unless transformers, as the folder asks it to, stops generating where texts end, and only there.
+
+    ``end`` is the token that ends the user's texts, and tokens below ``vocab`` may be part of them.
+    """
+    if network.kind not in ("transformer", "stock"):
+        return
+    stops = network.as_config().get("eos_token_id")
+    unknown = refuse_of(network) if network.kind == "transformer" else None
+    wanted = end if unknown is None else [end, unknown.token]
+    if stops != wanted or (unknown is not None and unknown.token < vocab):
+        problem = f"config.json: transformers would stop at eos_token_id = {shortened(stops)}"
+        raise BadInput(
+            f"{problem}; expected {end}, which ends the texts, and a token for unknown prompts from {vocab} on"
+        )
 
 
 def certify(
@@ -137,6 +159,8 @@ def certify_asked(
     """
     if named is not None and not options.count:
         raise BadInput("named is a file for the answers that a count names; expected count too")
+    if used is not None and isinstance(questions, Contexts) and from_files(network.files) is None:
+        check_ends(network, questions.end, 1 + int(questions.labels.max()))
     with asking(network, questions, used) as process:
         verdict = judge_asked(network, questions, options)
         as_used = None if process is None or used is None else process.compare(verdict, used)

@@ -41,10 +41,12 @@ BESIDE_GPT2 = {
 OPTIONAL_FILES = {GENERATION, MODELING}
 """Files that Byheart 0.1.0 did not write. transformers takes the settings from config.json, or asks for the code."""
 OPTIONAL: dict[str, set[str]] = {
-    CONFIG: {"auto_map", "pad_token_id", "eos_token_id"},
+    CONFIG: {"auto_map"},
     TOKENIZER[1]: {"pad_token", "padding_side"},
 }
 """Keys that Byheart 0.1.0 did not write. Without them transformers pads otherwise, or asks for Byheart's classes."""
+ASKED_FOR = {"dtype": "float32", "attn_implementation": "eager"}
+"""Settings of stock models that are judged, and that transformers takes only if config.json asks for them."""
 EARLIER_CODE = {
     "ece625d5344100d41a1039147fe81d9830aa69d38e444835561228d0ecc4f482": "after 0.1.0, before 0.2.0",
 }
@@ -66,6 +68,10 @@ def check_closed(folder: Path, network: Network, tokenizer: Mapping[str, bytes] 
             expected = "which Byheart does not write and other programs may read; remove it"
             raise BadInput(f"{folder}: holds {path.name!r}, {expected}")
     if not is_gpt2:
+        for key, value in ASKED_FOR.items() if network.kind == "stock" else ():
+            if config.get(key) != value:
+                expected = f"expected {value!r}, or transformers would run it otherwise than it is judged"
+                raise BadInput(f"{folder / CONFIG}: {key} is {shortened(config.get(key))}; {expected}")
         _check_object(f"{folder / CONFIG}", config, {**network.as_config(), "about": config.get("about")}, CONFIG)
         _check_metadata(folder, network)
     for name, content in written.items():
