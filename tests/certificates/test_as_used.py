@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import byheart
-from byheart.certificates.as_used import Asking, Used
+from byheart.certificates.as_used import Asking, FolderToAsk
 from byheart.certificates.judges import asked, judge
 from byheart.errors import BadInput
 from byheart.networks import load
@@ -57,13 +57,24 @@ def test_transformers_answers_a_task(name: str) -> None:
 
 
 @pytest.mark.slow
+def test_a_prompt_is_whole_characters_and_what_is_no_text_is_not_asked(tmp_path: Path) -> None:
+    for content, count in (("門の鍵は三番。🗝\n門の鍵は四番。".encode(), 1), (b"\xff\xfe\x00\x80" * 3, 0)):
+        (tmp_path / "u").write_bytes(content)
+        byheart.compile([tmp_path / "u"]).save(tmp_path / "net")
+        found = byheart.certify(tmp_path / "net", [tmp_path / "u"], as_used="all")
+        assert found.certified
+        assert found.as_used is not None
+        assert (found.as_used.asked, found.as_used.differs) == (count, None)
+
+
+@pytest.mark.slow
 def test_another_folder_is_found_out(texts: list[Path], tmp_path: Path) -> None:
     """The judge reads one folder and transformers another one, which a lie would make of the same folder."""
     network, other = load(GOLDEN / "texts"), GOLDEN / "edited"
     contexts = asked(network, texts)
     process = Asking(other, network, contexts)
     try:
-        found = process.compare(judge(network, contexts), Used(other, "all"))
+        found = process.compare(judge(network, contexts), FolderToAsk(other, "all"))
     finally:
         process.close()
     assert found.differs is not None
@@ -79,6 +90,6 @@ def test_what_cannot_be_loaded_is_one_line(texts: list[Path], tmp_path: Path) ->
     process = Asking(broken, network, contexts)
     try:
         with pytest.raises(BadInput, match="transformers cannot load or run the folder"):
-            process.compare(judge(network, contexts), Used(broken, "sample"))
+            process.compare(judge(network, contexts), FolderToAsk(broken, "sample"))
     finally:
         process.close()

@@ -35,6 +35,8 @@ Extent: TypeAlias = Literal["sample", "all", "no"]
 """How much is asked."""
 SEQUENCES, TOKENS = 8, 64
 """Number of sequences in a sample, and of tokens that each is continued by."""
+LONGER = 16
+"""Largest number of tokens by which a prompt is made longer, so that it ends with a character."""
 SHOWN = 200
 """Largest number of characters of an answer that are shown."""
 PROGRAM = """
@@ -72,7 +74,7 @@ def _short(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Used:
+class FolderToAsk:
     """A folder that transformers may be asked about, and how much of it."""
 
     folder: Path
@@ -90,12 +92,11 @@ class AsUsed:
     differs: str | None = None
 
     def __str__(self) -> str:
-        some = "all" if self.asked == self.sequences else f"{self.asked:,} of"
         if self.differs is not None:
             return f"transformers says something else: {self.differs}"
-        return (
-            f"transformers, which loaded the folder in a process of its own, says the same in {some} {self.sequences:,}"
-        )
+        if not self.asked:
+            return "transformers was asked nothing: no prompt is a text"
+        return f"transformers, in a process of its own, says the same: {self.asked:,} of {self.sequences:,} asked"
 
     def as_json(self) -> dict[str, object]:
         """Return the object that ``--json`` prints."""
@@ -142,20 +143,23 @@ class Asking:
         lines = stream.read().strip().splitlines() or [f"exit code {self._process.wait()}"]
         return BadInput(f"transformers cannot load or run the folder ({lines[-1]!r}); expected --as-used no")
 
-    def compare(self, verdict: Verdict, used: Used) -> AsUsed:
+    def compare(self, verdict: Verdict, used: FolderToAsk) -> AsUsed:
         """Ask sequences, a sample or all of them, and compare what is said with the answers that are right."""
         assert verdict.outcomes is not None
         right, count = np.asarray(verdict.outcomes.codes == RIGHT), len(self.contexts.starts) - 1
         drawn = np.random.default_rng(used.seed).permutation(count)[:SEQUENCES]
         chosen = range(count) if used.extent == "all" else sorted(drawn.tolist())
+        asked = 0
         for number in chosen:
             if self.tokenizer is None:
-                differs = self._differs_on_ids(number, right)
+                asked, differs = asked + 1, self._differs_on_ids(number, right)
+            elif (text := self._text(number, right, self.tokenizer, None if used.extent == "all" else TOKENS)) is None:
+                continue
             else:
-                differs = self._differs_on_text(number, right, self.tokenizer, None if used.extent == "all" else TOKENS)
+                asked, differs = asked + 1, self._differs_on_text(*text)
             if differs is not None:
-                return AsUsed(len(chosen), count, differs)
-        return AsUsed(len(chosen), count)
+                return AsUsed(asked, count, differs)
+        return AsUsed(asked, count)
 
     def _differs_on_ids(self, number: int, right: NDArray[np.bool_]) -> str | None:
         """Ask for the token after each place of a sequence; return what differs from a right answer, if anything."""
@@ -167,18 +171,31 @@ class Asking:
                 return f"{said[place]} after the tokens {_short(ids[: place + 1])}, and not {label}"
         return None
 
-    def _differs_on_text(
-        self, number: int, right: NDArray[np.bool_], tokenizer: Tokenizer, most: int | None
-    ) -> str | None:
-        """Ask for a text, or for a fact's completion, and compare prompt and continuation, decoded together."""
-        ids, given, is_whole = self._continued(number, right, most)
-        prompt, wanted = (tokenizer.decode(part).decode(errors="replace") for part in (ids[:given], ids))
-        said = self._ask(prompt=prompt, tokens=len(ids) - given + is_whole)
+    def _differs_on_text(self, prompt: str, wanted: str, tokens: int, is_whole: bool) -> str | None:
+        """Ask for what follows a prompt, and compare it with what is wanted, the prompt decoded with it."""
+        said = self._ask(prompt=prompt, tokens=tokens)
         if not is_whole:  # its last character may be cut
             said, wanted = (text.rstrip("\N{REPLACEMENT CHARACTER}") for text in (said, wanted))
-        if said == wanted:
-            return None
-        return f"{_short(said)} for the prompt {_short(prompt)}, and not {_short(wanted)}"
+        return None if said == wanted else f"{_short(said)} for the prompt {_short(prompt)}, and not {_short(wanted)}"
+
+    def _text(
+        self, number: int, right: NDArray[np.bool_], tokenizer: Tokenizer, most: int | None
+    ) -> tuple[str, str, int, bool] | None:
+        """Return a prompt, it and its continuation, the number of tokens to generate, and True if the text ends then.
+
+        A prompt that ends within a character is made longer. None if no prompt is a text, as in a file that is none.
+        """
+        ids, given, is_whole = self._continued(number, right, most)
+        for length in range(given, min(given + LONGER, len(ids)) + 1):
+            prompt = tokenizer.decode(ids[:length])
+            try:
+                text, same = prompt.decode(), tokenizer.encode(prompt).tolist() == ids[:length]
+            except UnicodeDecodeError:
+                continue
+            if same and (tokens := len(ids) - length + is_whole):
+                wanted = tokenizer.decode(ids).decode(errors="replace")
+                return text, wanted, tokens, is_whole
+        return None
 
     def _continued(self, number: int, right: NDArray[np.bool_], most: int | None) -> tuple[list[int], int, bool]:
         """Return a prompt with what follows by right answers, the prompt's length, and True if the text ends there.
@@ -208,7 +225,7 @@ class Asking:
 
 
 @contextmanager
-def asking(network: Network, questions: Questions, used: Used | None) -> Iterator[Asking | None]:
+def asking(network: Network, questions: Questions, used: FolderToAsk | None) -> Iterator[Asking | None]:
     """Yield the process in which transformers loads the folder; None if nothing is asked, or transformers is missing.
 
     Folders of Byheart 0.1.0 with a float Transformer hold no code, so transformers alone cannot load them.

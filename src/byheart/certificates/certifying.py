@@ -5,7 +5,7 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Protocol, TypeAlias
 
-from byheart.certificates.as_used import Extent, Used, asking
+from byheart.certificates.as_used import Extent, FolderToAsk, asking
 from byheart.certificates.certificate import Certificate, read
 from byheart.certificates.claim import Evaluator, JudgeOptions
 from byheart.certificates.counting import write_named
@@ -142,7 +142,7 @@ def certify(
     """
     subject = network_of(network, tokenizer)
     options = JudgeOptions(count, at_least, tolerance, radius, evaluator, threads, executor, device, report)
-    used = Used(Path(network), as_used) if isinstance(network, Path | str) else None
+    used = FolderToAsk(Path(network), as_used) if isinstance(network, Path | str) else None
     return certify_asked(subject, asked(subject, questions, edits), options, named, used)
 
 
@@ -151,7 +151,7 @@ def certify_asked(
     questions: Questions,
     options: JudgeOptions,
     named: Path | str | None = None,
-    used: Used | None = None,
+    used: FolderToAsk | None = None,
 ) -> Certificate:
     """Certify a network on ``questions`` that :func:`asked` returned.
 
@@ -192,7 +192,7 @@ def recheck(
     """
     subject = network_of(network, options.pop("tokenizer", None))
     named, extent = options.pop("named", None), options.pop("as_used", "no")
-    used = Used(Path(network), extent) if isinstance(network, Path | str) else None
+    used = FolderToAsk(Path(network), extent) if isinstance(network, Path | str) else None
     return recheck_asked(path, subject, asked(subject, questions, edits), JudgeOptions(**options), named, used)
 
 
@@ -202,7 +202,7 @@ def recheck_asked(
     questions: Questions,
     options: JudgeOptions,
     named: Path | str | None = None,
-    used: Used | None = None,
+    used: FolderToAsk | None = None,
 ) -> Certificate:
     """Do :func:`recheck` for questions that :func:`asked` returned."""
     claimed = read(Path(path))

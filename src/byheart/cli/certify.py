@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from byheart.certificates import Certificate, read, write
-from byheart.certificates.as_used import Extent, Used
+from byheart.certificates.as_used import Extent, FolderToAsk
 from byheart.certificates.certificate import FILE, check_place
 from byheart.certificates.certifying import certify_asked, load_closed, recheck_asked
 from byheart.certificates.claim import JudgeOptions
@@ -113,7 +113,7 @@ class CertifyCommand:
         executor = None if where.name == "local" else where
         claim = (self.count, self.at_least, self.tolerance, self.radius)
         options = JudgeOptions(*claim, self.evaluator, self.threads, executor, self.device)
-        used = Used(self.network, self.as_used, self.seed)
+        used = FolderToAsk(self.network, self.as_used, self.seed)
         with steps("checking", quiet=self.json) as report:
             reported = replace(options, report=report)
             if self.recheck:
