@@ -66,8 +66,9 @@ class CertifyCommand:
     """Also tell two lies, shuffled answers and a perturbed weight, which must be found."""
     out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """File of the certificate (default: certificate.json in the network folder)."""
-    as_used: Extent = "no"
-    """How much transformers is asked too, in a process of its own, from text to text: no, a sample, or all."""
+    as_used: Extent = "sample"
+    """How much transformers, if installed, is asked too, in a process of its own, from text to text: no, a sample, or
+    all."""
     second_opinion: bool = False
     """Also ask verify.py, a short program that a person can read and that shares nothing with the judges."""
     sample: int | None = None
@@ -107,13 +108,17 @@ class CertifyCommand:
             return self._certify_planted()
         where = Workplace(self.executor, self.workers)
         self._check()
+        with FolderToAsk(self.network, self.as_used, self.seed) as used:
+            return self._certify(where, used)
+
+    def _certify(self, where: Workplace, used: FolderToAsk) -> "CertifyResult":
+        """Read, check, and write the certificate, while ``used`` imports transformers."""
         with steps("reading", quiet=self.json):
             before = file_states(self.network)
             network, questions = self._questions()
         executor = None if where.name == "local" else where
         claim = (self.count, self.at_least, self.tolerance, self.radius)
         options = JudgeOptions(*claim, self.evaluator, self.threads, executor, self.device)
-        used = FolderToAsk(self.network, self.as_used, self.seed)
         with steps("checking", quiet=self.json) as report:
             reported = replace(options, report=report)
             if self.recheck:
