@@ -1,4 +1,4 @@
-"""The program ``byheart``, and ``python -m byheart``, which import the commands last, because it takes half a second."""
+"""The program ``byheart``, and ``python -m byheart``, which import the commands last: that takes half a second."""
 
 import atexit
 import os

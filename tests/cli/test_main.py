@@ -114,6 +114,19 @@ def test_readers_that_stop_change_no_exit_code(work: Path) -> None:
         assert found.stderr.count("\n") == int(code == 2)
 
 
+@pytest.mark.parametrize(("command", "code"), [("--version", 0), ("task show none.npz --json", 2), ("lab", 0)])
+def test_the_program_ends_at_once_and_loses_nothing(work: Path, command: str, code: int) -> None:
+    """The installed program, which ends without Python's own end, says all that ``python -m byheart`` says."""
+    own = "import atexit; from byheart.__main__ import program; atexit.register(print, 'the end'); program()"
+    found, plain = (
+        subprocess.run([sys.executable, *how, *command.split()], capture_output=True, text=True, check=False)
+        for how in (["-c", own], ["-m", "byheart"])
+    )
+    assert (found.returncode, found.stderr) == (plain.returncode, plain.stderr)
+    assert found.stdout == plain.stdout + "the end\n"
+    assert found.returncode == code
+
+
 @needs_shell
 @pytest.mark.parametrize("command", ["task show t.npz", "--version", "task show none.npz --json"])
 def test_closed_stdout(work: Path, command: str) -> None:
