@@ -1,6 +1,7 @@
 """Certify a network, and check an existing certificate again."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from reprlib import repr as shortened
@@ -15,7 +16,7 @@ from byheart.errors import BadInput
 from byheart.executors import Workplace
 from byheart.networks import Network, load
 from byheart.networks.about import refuse_of
-from byheart.networks.closed_form import check_closed, hashes
+from byheart.networks.closed_form import check_closed, hashes, unchanged
 from byheart.networks.folders import CONFIG
 from byheart.progress import Report
 from byheart.tasks import Questions
@@ -148,9 +149,14 @@ def certify(
         return certify_asked(subject, asked(subject, questions, edits), options, named, used)
 
 
-def _used(subject: Subject, extent: Extent) -> AbstractContextManager[FolderToAsk | None]:
-    """Start the process that asks transformers, if the subject is a folder."""
-    return FolderToAsk(Path(subject), extent) if isinstance(subject, Path | str) else nullcontext()
+@contextmanager
+def _used(subject: Subject, extent: Extent) -> Iterator[FolderToAsk | None]:
+    """Yield the folder to ask transformers about, if the subject is one; it must stay as it is meanwhile."""
+    if not isinstance(subject, Path | str):
+        yield None
+        return
+    with unchanged(Path(subject)), FolderToAsk(Path(subject), extent) as used:
+        yield used
 
 
 def certify_asked(
