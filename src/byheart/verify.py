@@ -107,7 +107,8 @@ def read_weights(folder: str) -> Json:
     places, tensors = json.loads(read(folder, index))["weight_map"], dict[str, Any]()
     count = len({*places.values()})
     parts = [f"model-{number:05}-of-{count:05}.safetensors" for number in range(1, count + 1)]
-    need({*parts} == {*places.values()} and whole not in there, f"{index}: expected parts by their numbers, no {whole}")
+    named = {*parts} == {*places.values()} >= {place for place in there if place.endswith(".safetensors")}
+    need(named, f"{index}: expected parts by their numbers, no {whole}")
     need(sum(os.path.getsize(os.path.join(folder, part)) for part in parts) <= LARGEST, f"over {LARGEST:,} bytes")
     for part in parts:
         found = read_safetensors(read(folder, part))
@@ -118,16 +119,15 @@ def read_weights(folder: str) -> Json:
 
 def check_closed(folder: str, config: Json, name: str, texts: bool) -> None:
     """Raise ValueError if other programs could load anything from the folder that is not read here."""
-    parts = {place for place in os.listdir(folder) if place.startswith("model-") and place.endswith(".safetensors")}
-    known = {"config.json", "model.safetensors", "model.safetensors.index.json", *parts, *HARMLESS}
+    there, index = {*os.listdir(folder)}, "model.safetensors.index.json"
+    parts = {index, *(place for place in there if place.endswith(".safetensors"))} if index in there else set()
+    known = {"config.json", "model.safetensors", *parts, *HARMLESS}
     beside = {"modeling_byheart.py", "generation_config.json", "tokenizer.json", "tokenizer_config.json"}
-    strange = {*os.listdir(folder)} - known - (beside if name == "byheart" else set())
+    strange = there - known - (beside if name == "byheart" else set())
     strange |= config.keys() - KEYS[name]
     need(not strange, f"{min(strange, default='')!r:.60} is nothing that Byheart writes for this network")
-    hashes = {place: hashlib.sha256(read(folder, place)).hexdigest() for place in beside & {*os.listdir(folder)}}
-    need(
-        hashes.get("modeling_byheart.py", min(CODE)) in CODE, "modeling_byheart.py is not a version that is known here"
-    )
+    hashes = {place: hashlib.sha256(read(folder, place)).hexdigest() for place in beside & there}
+    need(hashes.get("modeling_byheart.py", min(CODE)) in CODE, "modeling_byheart.py: not a version that is known here")
     for place in ("tokenizer.json", "tokenizer_config.json") if texts else ():
         need(hashes.get(place) in TOKENIZERS, f"{place} is not the one for bytes: byte pairs are not known here")
     if name == "byheart":

@@ -3,8 +3,10 @@
 import argparse
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,12 @@ from safetensors.numpy import load_file, save_file
 
 from byheart import verify
 from byheart.certificates.certifying import certify, load_closed
+from byheart.certificates.judges import judge_asked
+from byheart.cli.certify import CertifyCommand
 from byheart.errors import BadInput
 from byheart.networks import save
 from byheart.networks.closed_form import EARLIER_CODE, HARMLESS
-from byheart.networks.folders import GRID
+from byheart.networks.folders import CONFIG, GRID
 from byheart.networks.transformer.modeling import modeling
 from byheart.tasks.tokenizers import Bytes
 
@@ -121,6 +125,7 @@ LIES: list[tuple[str, str, Change]] = [
     ("texts", "auto_map", with_keys("config.json", auto_map={"AutoModelForCausalLM": "other.Model"})),
     ("texts", "eos_token_id", with_keys("config.json", eos_token_id=3)),
     ("texts", "other.safetensors", with_file("other.safetensors")),
+    ("texts", "model-1.safetensors", with_file("model-1.safetensors")),
     ("texts", "adapter_config.json", with_file("adapter_config.json")),
     ("texts", "added_tokens.json", with_file("added_tokens.json")),
     ("texts", "tokenizer.model", with_file("tokenizer.model")),
@@ -182,6 +187,29 @@ def test_verify_refuses_the_same(name: str, named: str, change: Change, tmp_path
         ValueError, match=r"Byheart writes|at another token|the one for bytes|known here|other tensors|expected parts"
     ):
         verify.verify(argparse.Namespace(folder=str(folder), **given))
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "modeling_byheart.py", "config.json", "more.json"])
+@pytest.mark.parametrize("by", ["command", "function"])
+def test_a_folder_that_changes_meanwhile_is_not_certified(
+    name: str, by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is written to between the check of the folder and the hashes; it has the same size and time after."""
+    folder = Path(shutil.copytree(GOLDEN / "texts", tmp_path / "texts"))
+    (folder / "certificate.json").unlink()
+    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+
+    def judged(*given: Any) -> Any:
+        content, times = (folder / name).read_bytes() if (folder / name).exists() else b"{}", (folder / CONFIG).stat()
+        (folder / name).write_bytes(content[::-1])
+        os.utime(folder / name, ns=(times.st_atime_ns, times.st_mtime_ns))
+        return judge_asked(*given)
+
+    monkeypatch.setattr("byheart.certificates.certifying.judge_asked", judged)
+    command = CertifyCommand(folder, (tmp_path / "a.txt",)).run
+    with pytest.raises(BadInput, match="was changed while it was checked"):
+        (command if by == "command" else partial(certify, folder, tmp_path / "a.txt"))()
+    assert not (folder / "certificate.json").exists()
 
 
 def test_verify_has_the_same_lists() -> None:

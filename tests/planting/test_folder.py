@@ -163,6 +163,36 @@ def test_what_transformers_would_load_instead_is_refused(copy):
         resign(copy, name)
 
 
+@pytest.mark.parametrize("name", [".more/x.json", "x.md", "adapter_config.json"])
+def test_only_harmless_files_may_be_added(name, copy):
+    """The list is that of other networks' folders."""
+    tokenizer = detect(copy).tokenizer(copy)
+    (copy / name).parent.mkdir(exist_ok=True)
+    (copy / name).write_text("{}")
+    with pytest.raises(BadInput, match=f"holds '{name}', which was not planted"):
+        recheck(copy, PAIRS, tokenizer, positions=64, through=2)
+
+
+def test_other_code_is_not_certified(copy):
+    """Who has no Byheart would run it; the manifest can be made to agree."""
+    tokenizer = detect(copy).tokenizer(copy)
+    with (copy / "modeling_plant.py").open("a") as file:
+        file.write("# more\n")
+    resign(copy, "modeling_plant.py")
+    with pytest.raises(BadInput, match=r"modeling_plant\.py: is not the code"):
+        recheck(copy, PAIRS, tokenizer, positions=64, through=2)
+
+
+@pytest.mark.parametrize("name", ["custom_generate/generate.py", "tokenizer_config.json"])
+def test_a_base_with_code_is_refused(name, models, tmp_path):
+    """It would run as soon as the planted model is loaded with trust in the code of the memory."""
+    base = shutil.copytree(models["gpt2"], tmp_path / "base")
+    (base / name).parent.mkdir(exist_ok=True)
+    (base / name).write_text('{"eos_token": "<|end|>", "auto_map": {"AutoTokenizer": ["other.T", null]}}')
+    with pytest.raises(BadInput, match=f"{name}: .* code, which would run"):
+        plant(PAIRS, into=base, seed=0)
+
+
 def test_a_base_that_cannot_run_is_bad_input(models, tmp_path):
     """It can be loaded: a model with fewer than no layers."""
     shutil.copytree(models["gpt2"], tmp_path / "odd")

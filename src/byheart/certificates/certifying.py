@@ -1,5 +1,6 @@
 """Certify a network, and check an existing certificate again."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from reprlib import repr as shortened
@@ -14,7 +15,7 @@ from byheart.errors import BadInput
 from byheart.executors import Workplace
 from byheart.networks import Network, load
 from byheart.networks.about import refuse_of
-from byheart.networks.closed_form import check_closed, hashes
+from byheart.networks.closed_form import check_closed, hashes, unchanged
 from byheart.networks.folders import CONFIG
 from byheart.progress import Report
 from byheart.tasks import Questions
@@ -140,10 +141,11 @@ def certify(
     >>> counted.certified, counted.right, counted.count.named_wrong
     (True, 2, '1')
     """
-    subject = network_of(network, tokenizer)
     options = JudgeOptions(count, at_least, tolerance, radius, evaluator, threads, executor, device, report)
     used = FolderToAsk(Path(network), as_used) if isinstance(network, Path | str) else None
-    return certify_asked(subject, asked(subject, questions, edits), options, named, used)
+    with nullcontext() if used is None else unchanged(used.folder):
+        subject = network_of(network, tokenizer)
+        return certify_asked(subject, asked(subject, questions, edits), options, named, used)
 
 
 def certify_asked(
@@ -190,10 +192,11 @@ def recheck(
     weights or questions, or claims more than the check shows: more answers, more right ones, a smaller tolerance, a
     larger radius, or another count. Its words and its margin are not compared.
     """
-    subject = network_of(network, options.pop("tokenizer", None))
-    named, extent = options.pop("named", None), options.pop("as_used", "no")
+    tokenizer, named, extent = options.pop("tokenizer", None), options.pop("named", None), options.pop("as_used", "no")
     used = FolderToAsk(Path(network), extent) if isinstance(network, Path | str) else None
-    return recheck_asked(path, subject, asked(subject, questions, edits), JudgeOptions(**options), named, used)
+    with nullcontext() if used is None else unchanged(used.folder):
+        subject = network_of(network, tokenizer)
+        return recheck_asked(path, subject, asked(subject, questions, edits), JudgeOptions(**options), named, used)
 
 
 def recheck_asked(

@@ -23,7 +23,8 @@ from byheart.errors import BadInput, check_installed, check_seed
 from byheart.executors import Workplace
 from byheart.files.writing import check_apart, check_file
 from byheart.networks import Network
-from byheart.networks.folders import file_states, model_type
+from byheart.networks.closed_form import unchanged
+from byheart.networks.folders import model_type
 from byheart.tasks import Questions
 from byheart.tasks.edits import Piece
 from byheart.tasks.loaded_tokenizer import LoadedTokenizer, load_tokenizer
@@ -107,28 +108,28 @@ class CertifyCommand:
             return self._certify_planted()
         where = Workplace(self.executor, self.workers)
         self._check()
-        with steps("reading", quiet=self.json):
-            before = file_states(self.network)
-            network, questions = self._questions()
         executor = None if where.name == "local" else where
         claim = (self.count, self.at_least, self.tolerance, self.radius)
         options = JudgeOptions(*claim, self.evaluator, self.threads, executor, self.device)
-        used = FolderToAsk(self.network, self.as_used, self.seed)
-        with steps("checking", quiet=self.json) as report:
-            reported = replace(options, report=report)
-            if self.recheck:
-                certificate = recheck_asked(self.path, network, questions, reported, self.named, used)
-            else:
-                certificate = certify_asked(network, questions, reported, self.named, used)
+        with unchanged(self.network):
+            network, questions, certificate = self._judged(options)
         is_kept = not self.recheck and _is_of_another_task(self.path, network, questions)
         if not self.recheck and not is_kept:
-            if file_states(self.network) != before:
-                problem = "was changed while it was checked, and no certificate is written"
-                raise BadInput(f"{self.network}: {problem}; certify it again")
             write(certificate, self.path)
         controls = self._controls(network, questions, options)
         opinion = self._second_opinion(certificate, questions)
         return CertifyResult(self, certificate, is_kept, self._refusal(network, questions), controls, opinion, where)
+
+    def _judged(self, options: JudgeOptions) -> tuple[Network, Questions, Certificate]:
+        """Return the network and the questions of the user's files, and the certificate, of now or checked again."""
+        with steps("reading", quiet=self.json):
+            network, questions = self._questions()
+        used = FolderToAsk(self.network, self.as_used, self.seed)
+        with steps("checking", quiet=self.json) as report:
+            reported = replace(options, report=report)
+            if self.recheck:
+                return network, questions, recheck_asked(self.path, network, questions, reported, self.named, used)
+            return network, questions, certify_asked(network, questions, reported, self.named, used)
 
     def _certify_planted(self) -> "CertifyResult":
         """Judge a model with planted memories, and write its certificate."""
@@ -143,7 +144,7 @@ class CertifyCommand:
             raise BadInput(f"{self.network}: has planted memories, and {problem}; {expected}")
         if self.recheck and not self.path.exists():
             raise BadInput(f"{self.path}: no such file; certify the network first")
-        with steps("checking", quiet=self.json) as report:
+        with unchanged(self.network), steps("checking", quiet=self.json) as report:
             certificate = certify_planted(self.network, facts_in(self.facts, self.columns), report=report)
         if self.recheck:
             check_claimed(self.path, certificate)

@@ -10,7 +10,8 @@ here, each with the reason. What transformers reads was looked up in version 5.2
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
@@ -50,7 +51,7 @@ ASKED_FOR = {"dtype": "float32", "attn_implementation": "eager"}
 EARLIER_CODE = {
     "ece625d5344100d41a1039147fe81d9830aa69d38e444835561228d0ecc4f482": "after 0.1.0, before 0.2.0",
 }
-"""SHA-256 of the code of float Transformers that earlier versions of Byheart wrote, and the versions."""
+"""SHA-256 of the code that earlier versions of Byheart wrote into folders of float Transformers, and the versions."""
 
 
 def check_closed(folder: Path, network: Network, tokenizer: Mapping[str, bytes] | None = None) -> None:
@@ -60,11 +61,10 @@ def check_closed(folder: Path, network: Network, tokenizer: Mapping[str, bytes] 
     """
     config = read_json(folder / CONFIG)
     written = {**network.side_files(), **(tokenizer or {})}
-    is_gpt2 = name_in(config) == "gpt2"
+    is_gpt2, weights = name_in(config) == "gpt2", weight_files(folder)
     for path in sorted(folder.iterdir()):
         is_known = path.name in {CONFIG, *HARMLESS, *written} or (is_gpt2 and path.name in BESIDE_GPT2)
-        is_draft = path.name.startswith(".") and path.name.endswith(".byheart")  # of a process that writes just now
-        if not is_known and path not in weight_files(folder) and path.name != GRID and not is_draft:
+        if not is_known and path not in weights and path.name != GRID and not _is_draft(path):
             expected = "which Byheart does not write and other programs may read; remove it"
             raise BadInput(f"{folder}: holds {path.name!r}, {expected}")
     if not is_gpt2:
@@ -73,13 +73,13 @@ def check_closed(folder: Path, network: Network, tokenizer: Mapping[str, bytes] 
                 expected = f"expected {value!r}, or transformers would run it otherwise than it is judged"
                 raise BadInput(f"{folder / CONFIG}: {key} is {shortened(config.get(key))}; {expected}")
         _check_object(f"{folder / CONFIG}", config, {**network.as_config(), "about": config.get("about")}, CONFIG)
-        _check_metadata(folder, network)
+        _check_metadata(weights, network)
     for name, content in written.items():
         if not (folder / name).exists():
             if name not in OPTIONAL_FILES:
                 raise BadInput(f"{folder / name}: no such file; the folder is incomplete")
         elif name == MODELING:
-            _check_code(folder / name, content)
+            check_code(folder / name, content, EARLIER_CODE)
         else:
             found = parse_object(bytes(read_bytes(folder / name, max_bytes=MAX_JSON_BYTES)))
             _check_object(f"{folder / name}", found, parse_object(content), name)
@@ -87,8 +87,37 @@ def check_closed(folder: Path, network: Network, tokenizer: Mapping[str, bytes] 
 
 def hashes(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file of a network's folder that is not listed as harmless, by name."""
-    named = (path for path in sorted(folder.iterdir()) if path.name not in HARMLESS and path.is_file())
-    return {path.name: digest(path) for path in named}
+    return {path.name: digest(path) for path in _files(folder) if path.parent == folder}
+
+
+@contextmanager
+def unchanged(folder: Path) -> Iterator[None]:
+    """Raise BadInput if a file of a folder was written to, replaced, added or removed when the block ends.
+
+    So what is read in the block, by several parties and at different times, is one and the same.
+    """
+    before = _states(folder)
+    yield
+    if _states(folder) != before:
+        raise BadInput(f"{folder}: was changed while it was checked, and no certificate is written; certify it again")
+
+
+def _states(folder: Path) -> list[tuple[Path, *tuple[int, ...]]]:
+    """Return inodes, sizes and times of files; nobody can set the time at which a file's status was changed."""
+    states = [(path, path.stat()) for path in _files(folder)]
+    return [(path, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in states]
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of a folder, and of folders in it, that are not listed as harmless."""
+    named = [path for path in sorted(folder.glob("*")) if path.name not in HARMLESS and not _is_draft(path)]
+    inner = [below for path in named for below in sorted(path.rglob("*"))]
+    return [path for path in (*named, *inner) if path.is_file()]
+
+
+def _is_draft(path: Path) -> bool:
+    """Tell whether a file belongs to a process that writes just now."""
+    return path.name.startswith(".") and path.name.endswith(".byheart")
 
 
 def _check_object(where: str, found: Mapping[str, Any], expected: Mapping[str, Any], name: str) -> None:
@@ -98,18 +127,18 @@ def _check_object(where: str, found: Mapping[str, Any], expected: Mapping[str, A
     if missing := sorted(expected.keys() - found.keys() - OPTIONAL.get(name, set())):
         raise BadInput(f"{where}: lacks {missing[0]!r}; expected {missing[0]} = {shortened(expected[missing[0]])}")
     for key, value in found.items():
-        if _canonical(value) != _canonical(expected[key]):
+        if canonical(value) != canonical(expected[key]):
             raise BadInput(f"{where}: {key} is {shortened(value)}; expected {shortened(expected[key])}")
 
 
-def _canonical(value: Any) -> str:
+def canonical(value: Any) -> str:
     """Return JSON text that is equal for equal values only; True is not 1, and 1 is not 1.0."""
     return json.dumps(value, sort_keys=True)
 
 
-def _check_metadata(folder: Path, network: Network) -> None:
+def _check_metadata(weights: list[Path], network: Network) -> None:
     """Raise BadInput unless the files of weights say of themselves what Byheart writes."""
-    for path in weight_files(folder):
+    for path in weights:
         if path.name == INDEX:
             index = read_json(path)
             if index.keys() != {"metadata", "weight_map"} or index["metadata"].keys() != {"total_size"}:
@@ -118,9 +147,9 @@ def _check_metadata(folder: Path, network: Network) -> None:
             raise BadInput(f"{path}: metadata are {shortened(read_metadata(path))}; expected {network.metadata}")
 
 
-def _check_code(path: Path, content: bytes) -> None:
-    """Raise BadInput unless the code in a folder is Byheart's, of this version or of an earlier one."""
+def check_code(path: Path, content: bytes, earlier: Mapping[str, str]) -> None:
+    """Raise BadInput unless the code in a folder is Byheart's: ``content``, or of an ``earlier`` version by SHA-256."""
     found = bytes(read_bytes(path, max_bytes=MAX_JSON_BYTES))
-    if found != content and hashlib.sha256(found).hexdigest() not in EARLIER_CODE:
+    if found != content and hashlib.sha256(found).hexdigest() not in earlier:
         problem = "is not the code that this version of Byheart writes, nor that of an earlier one"
         raise BadInput(f"{path}: {problem}; expected what byheart.networks.save(byheart.load(folder), new) writes")

@@ -18,7 +18,7 @@ from byheart.files.replacement import is_leftover
 from byheart.files.tensors import read_tensors
 from byheart.files.untrusted import MAX_JSON_BYTES, read_bytes, read_json
 from byheart.files.writing import new_folder
-from byheart.networks.weight_files import INDEX, PART, WHOLE, read_parts, weight_files
+from byheart.networks.weight_files import INDEX, PART, WHOLE, read_parts
 
 CONFIG, WEIGHTS = "config.json", WHOLE
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
@@ -63,12 +63,6 @@ def model_type(folder: Path) -> object:
         return read_json(folder / CONFIG).get("model_type")
     except (BadInput, OSError):
         return None
-
-
-def file_states(folder: Path) -> list[tuple[int, ...]]:
-    """Return inodes, sizes and times of a network's files, which change when the network is replaced or written to."""
-    states = [path.stat() for path in (folder / CONFIG, *weight_files(folder)) if path.exists()]
-    return [(state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns) for state in states]
 
 
 def read_config(folder: Path) -> dict[str, Any]:

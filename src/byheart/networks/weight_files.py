@@ -81,9 +81,9 @@ def _shelves(weights: Mapping[str, T], largest: int, alone: Collection[str] = ()
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the existing files that hold the weights in ``folder``."""
-    named = [folder / WHOLE, folder / INDEX, *sorted(folder.glob("model-*.safetensors"))]
-    return [path for path in named if path.exists()]
+    """Return the files that hold the weights in ``folder``, those that its index names if it has one."""
+    names = [INDEX, *sorted({*_places(folder).values()})] if (folder / INDEX).exists() else [WHOLE]
+    return [folder / name for name in names]
 
 
 def read_parts(folder: Path, formats: tuple[str, ...], *, takes: int) -> dict[str, NDArray[Any]]:

@@ -17,7 +17,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 from byheart.errors import BadInput
 from byheart.files.tokenizer_growth import check_growth
 from byheart.files.untrusted import parse_object, read_json, read_part
-from byheart.networks.folders import CONFIG, WEIGHTS
+from byheart.networks.folders import CONFIG, TOKENIZER, WEIGHTS
 from byheart.networks.planted import BEFORE, OURS, modeling_plant
 from byheart.networks.planted.modeling_plant import TYPE, PlantedConfig, PlantedForCausalLM
 from byheart.networks.weight_files import INDEX
@@ -95,6 +95,7 @@ def read_base(folder: Path) -> Base:
         raise BadInput(f"{folder / CONFIG}: model_type is {shortened(kind)}; expected that of a causal language model")
     _check_kind(folder, kind, config.get("architectures"))
     files = tuple(sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()))
+    _check_no_code(folder, files)
     taken = sorted(name for name in files if name in OURS or name.startswith(f"{BEFORE}/"))
     if taken:
         raise BadInput(f"{folder}: has a file {taken[0]!r}, whose name is needed; rename it")
@@ -117,6 +118,15 @@ def _check_kind(folder: Path, kind: str, saved_as: object) -> None:
     first = saved_as[0] if isinstance(saved_as, list) and saved_as else saved_as
     if first is not None and first not in (causal, MODEL_MAPPING_NAMES.get(kind)):
         raise BadInput(f"{folder}: was saved as {repr(first)[:60]}; expected a causal language model, {causal}")
+
+
+def _check_no_code(folder: Path, files: tuple[str, ...]) -> None:
+    """Raise BadInput if a folder has code, or names some: with the code of the memory it would run too."""
+    expected = "which would run with the code of the memory; remove it from your copy of the base"
+    if code := [name for name in files if name.endswith(".py")]:
+        raise BadInput(f"{folder / code[0]}: is code, {expected}")
+    if TOKENIZER[1] in files and "auto_map" in read_json(folder / TOKENIZER[1]):
+        raise BadInput(f"{folder / TOKENIZER[1]}: auto_map names code, {expected}")
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -16,13 +16,18 @@ from byheart.errors import BadInput
 from byheart.files.decoding import decode
 from byheart.files.tensors import read_tensors
 from byheart.files.untrusted import digest, read_bytes, read_json
+from byheart.networks.closed_form import HARMLESS, canonical, check_code
 from byheart.networks.folders import CONFIG, WEIGHTS
-from byheart.networks.planted import BASE, CERTIFICATE, CODE, FORMAT, MANIFEST, MEMORY, PREFIX
+from byheart.networks.planted import BASE, CERTIFICATE, CODE, FORMAT, MANIFEST, MEMORY, PREFIX, modeling_plant
 from byheart.networks.planted.base import Base, shapes_in
 from byheart.networks.planted.modeling_plant import TYPE, Memory, MemoryPlan, WholeKeys, read
 from byheart.networks.weight_files import INDEX
 
 Ids = tuple[int, ...]
+EARLIER_CODE = {
+    "42f4de391a0209eb96b4fccb9d0c1023ad970ef584b0214e7eb3c7a3e7be19bd": "after 0.1.0, before 0.2.0",
+}
+"""SHA-256 of the code that earlier versions of Byheart wrote into planted folders, and the versions."""
 
 
 @dataclass(frozen=True)
@@ -184,17 +189,16 @@ def differing_files(manifest: Manifest, base: Path) -> list[str]:
 
 
 def check_written(folder: Path, base: Base, manifest: Manifest, memory: PlantedMemory) -> None:
-    """Raise BadInput unless transformers loads the base's files and the memory, and no file unknown to the manifest.
+    """Raise BadInput unless transformers loads the base's files and the memory by Byheart's code, and no other file.
 
     Another file may be preferred to them (``model.safetensors`` to the index), or be read too (adapters). Anyone who
     changes config.json or the index can make the manifest agree with it.
     """
-    if strange := [
-        name for name in strange_files(folder, manifest) if not (name.endswith(".md") or name.startswith("."))
-    ]:
+    if strange := [name for name in strange_files(folder, manifest) if name.partition("/")[0] not in HARMLESS]:
         raise BadInput(f"{folder}: holds {strange[0]!r}, which was not planted and may be loaded; remove it")
+    check_code(folder / CODE, Path(modeling_plant.__file__).read_bytes(), EARLIER_CODE)
     for name, expected in ((CONFIG, config_of(base, memory.plan)), (INDEX, index_of(folder, base, memory))):
-        if read_json(folder / name) != expected:
+        if canonical(read_json(folder / name)) != canonical(expected):
             raise BadInput(f"{folder / name}: is not what planting writes for this base; plant the facts anew")
 
 
