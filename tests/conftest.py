@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
+FIND = "byheart.certificates.as_used.find_spec"
 LONG = ("test_pages.py", "test_fuzz.py", "test_killed.py", "test_benchmarks.py")
 """Files whose tests take longest: they begin first, so that no worker is left alone with one in the end."""
 
@@ -23,6 +25,20 @@ LONG = ("test_pages.py", "test_fuzz.py", "test_killed.py", "test_benchmarks.py")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first; the others stay in their order."""
     items.sort(key=lambda item: item.path.name not in LONG)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _transformers_is_not_asked() -> Iterator[None]:
+    """Let certificates ask transformers, which takes seconds to start, only in tests that are about that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FIND, lambda name: None)
+        yield
+
+
+@pytest.fixture
+def transformers_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates ask transformers, as they do by default."""
+    monkeypatch.setattr(FIND, find_spec)
 
 
 @pytest.fixture

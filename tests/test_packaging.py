@@ -129,7 +129,7 @@ def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path) 
     assert f"Version: {byheart.__version__}\n" in text
     assert "Requires-Python: >=3.11\n" in text
     assert "Classifier: Typing :: Typed\n" in text
-    assert "byheart = byheart.__main__:main" in scripts
+    assert "byheart = byheart.__main__:program" in scripts
 
 
 @pytest.mark.slow

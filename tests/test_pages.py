@@ -35,7 +35,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transformers_is_asked: None) -> Iterator[Path]:
     """A folder to be in, with LICENSE and the examples; afterwards threads and constructions are as before."""
     threads, constructions = torch.get_num_threads(), dict(CONSTRUCTIONS)
     shutil.copy(ROOT / "LICENSE", tmp_path)

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 import byheart
-from byheart.certificates.as_used import Asking, FolderToAsk
+from byheart.certificates.as_used import FolderToAsk
 from byheart.certificates.judges import asked, judge
 from byheart.errors import BadInput
 from byheart.networks import load
 
 pytest.importorskip("transformers")
+pytestmark = pytest.mark.usefixtures("transformers_is_asked")
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "files"
 TEXTS = (
@@ -72,11 +73,10 @@ def test_another_folder_is_found_out(texts: list[Path], tmp_path: Path) -> None:
     """The judge reads one folder and transformers another one, which a lie would make of the same folder."""
     network, other = load(GOLDEN / "texts"), GOLDEN / "edited"
     contexts = asked(network, texts)
-    process = Asking(other, network, contexts)
-    try:
-        found = process.compare(judge(network, contexts), FolderToAsk(other, "all"))
-    finally:
-        process.close()
+    with FolderToAsk(other, "all") as used:
+        asking = used.asking(network, contexts)
+        assert asking is not None
+        found = asking.compare(judge(network, contexts))
     assert found.differs is not None
     assert "and not" in found.differs
 
@@ -87,9 +87,8 @@ def test_what_cannot_be_loaded_is_one_line(texts: list[Path], tmp_path: Path) ->
     contexts = asked(network, texts)
     broken = Path(shutil.copytree(GOLDEN / "texts", tmp_path / "broken"))
     (broken / "model.safetensors").write_bytes(b"")
-    process = Asking(broken, network, contexts)
-    try:
+    with FolderToAsk(broken) as used:
+        asking = used.asking(network, contexts)
+        assert asking is not None
         with pytest.raises(BadInput, match="transformers cannot load or run the folder"):
-            process.compare(judge(network, contexts), FolderToAsk(broken, "sample"))
-    finally:
-        process.close()
+            asking.compare(judge(network, contexts))

@@ -114,6 +114,20 @@ def test_readers_that_stop_change_no_exit_code(work: Path) -> None:
         assert found.stderr.count("\n") == int(code == 2)
 
 
+@pytest.mark.parametrize(("command", "code"), [("--version", 0), ("task show none.npz --json", 2), ("lab", 2)])
+def test_the_program_ends_at_once_and_loses_nothing(work: Path, command: str, code: int) -> None:
+    """The installed program, which ends without Python's own end, says all that ``python -m byheart`` says."""
+    ends = "import atexit; from byheart.__main__ import {0}; atexit.register(print, 'the end'); {0}()"
+    found, plain = (
+        subprocess.run(
+            [sys.executable, "-c", ends.format(name), *command.split()], capture_output=True, text=True, check=False
+        )
+        for name in ("program", "main")
+    )
+    assert (found.returncode, found.stdout, found.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    assert (found.returncode, found.stdout.splitlines()[-1]) == (code, "the end")
+
+
 @needs_shell
 @pytest.mark.parametrize("command", ["task show t.npz", "--version", "task show none.npz --json"])
 def test_closed_stdout(work: Path, command: str) -> None:

@@ -4,35 +4,33 @@ A process of its own, in an empty working directory, offline and without Byheart
 ``AutoTokenizer`` and ``AutoModelForCausalLM``. It is asked from text to text: tokenize a prompt, generate, decode. A
 network without a tokenizer is asked token ids.
 
-The process starts as soon as the folder is known to be in its closed form (:mod:`byheart.networks.closed_form`), since
-importing transformers takes seconds; meanwhile the judge works.
+Importing transformers takes seconds. So the process starts first of all, loads the folder as soon as it is known to be
+in its closed form (:mod:`byheart.networks.closed_form`), and meanwhile the judge works.
 """
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import IO, Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from byheart.certificates.verdict import RIGHT, Verdict
+from byheart.closed import IsolatedPython
 from byheart.errors import BadInput, check_installed
 from byheart.networks import Network
-from byheart.networks.folders import MODELING
+from byheart.networks.folders import FLOAT, MODELING, model_type
 from byheart.tasks import Questions
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.tokenizers import Tokenizer, from_files
 
 Extent: TypeAlias = Literal["sample", "all", "no"]
 """How much is asked."""
+STOCK = ("llama", "qwen2_moe")
+"""Model types of transformers that Byheart compiles to."""
 SEQUENCES, TOKENS = 8, 64
 """Number of sequences in a sample, and of tokens that each is continued by."""
 LONGER = 16
@@ -40,16 +38,13 @@ LONGER = 16
 SHOWN = 200
 """Largest number of characters of an answer that are shown."""
 PROGRAM = """
-import json, sys
-
-start = json.loads(sys.stdin.readline())
-sys.path[:] = start["path"]
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationMixin, PreTrainedModel
 from transformers.utils import logging
 
 logging.set_verbosity_error()
 logging.disable_progress_bar()
+start = json.loads(sys.stdin.readline())
 options = {"trust_remote_code": True} if start["code"] else {}
 model = AutoModelForCausalLM.from_pretrained(start["folder"], **options)
 tokenizer = AutoTokenizer.from_pretrained(start["folder"], **options) if start["texts"] else None
@@ -64,7 +59,7 @@ for line in sys.stdin:
             said = tokenizer.decode(output[0], skip_special_tokens=True)
     print(json.dumps(said), flush=True)
 """
-"""A program that loads a folder, and answers one question per line."""
+"""A program that imports what takes seconds, loads a folder, and then answers one question per line."""
 
 
 def _short(value: object) -> str:
@@ -73,14 +68,38 @@ def _short(value: object) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
-@dataclass(frozen=True)
 class FolderToAsk:
-    """A folder that transformers may be asked about, and how much of it."""
+    """A folder that transformers may be asked about, and how much of it; used by ``with``, which starts the process.
 
-    folder: Path
-    extent: Extent = "no"
-    seed: int = 0
-    """Seed of the sample."""
+    Byheart's networks without a ``model_type`` are none for transformers. Nor can it load float Transformers of Byheart
+    0.1.0, since their folders hold no code.
+    """
+
+    def __init__(self, folder: Path, extent: Extent = "sample", seed: int = 0) -> None:
+        self.folder, self.extent, self.seed = folder, extent, seed
+        self._process: IsolatedPython | None = None
+
+    def __enter__(self) -> Self:
+        kind = model_type(self.folder)
+        can_load = kind in STOCK or (kind == FLOAT and (self.folder / MODELING).exists())
+        if self.extent == "all":
+            check_installed("transformers", "--as-used all", "hf")
+        if self.extent != "no" and can_load and find_spec("transformers") is not None:
+            self._process = IsolatedPython(PROGRAM)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.close()
+
+    def asking(self, network: Network, questions: Questions) -> "Asking | None":
+        """Let transformers load the folder, while the judge works; None if it is not asked.
+
+        The folder must be in its closed form by now.
+        """
+        if self._process is None or not isinstance(questions, Contexts):
+            return None
+        return Asking(self, self._process, network, questions)
 
 
 @dataclass(frozen=True)
@@ -104,56 +123,31 @@ class AsUsed:
 
 
 class Asking:
-    """A process that loads a folder by transformers and answers questions, and its empty working directory."""
+    """A process that loads a folder by transformers and answers questions about it."""
 
-    def __init__(self, folder: Path, network: Network, contexts: Contexts) -> None:
-        self.contexts, self.first = contexts, getattr(network, "first", None)
+    def __init__(self, used: FolderToAsk, process: IsolatedPython, network: Network, contexts: Contexts) -> None:
+        self.used, self._process, self.contexts = used, process, contexts
+        self.first = getattr(network, "first", None)
         self.tokenizer = from_files(network.files) if contexts.names else None
-        self._empty = TemporaryDirectory(prefix="byheart-")
-        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LD_LIBRARY_PATH", "LANG")}
-        offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
-        own = {"HOME": self._empty.name, "HF_HOME": f"{self._empty.name}/hf", "TMPDIR": self._empty.name}
-        pipe = subprocess.PIPE
-        streams: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "stderr": pipe, "text": True, "encoding": "utf-8"}
-        command = [sys.executable, "-I", "-c", PROGRAM]
-        self._process = subprocess.Popen(command, cwd=self._empty.name, env=kept | offline | own, **streams)
-        ours = {Path(__file__).resolve().parents[2], Path.cwd()}
-        path = [entry for entry in sys.path if os.path.isabs(entry) and Path(entry).resolve() not in ours]
         texts, code = self.tokenizer is not None, network.kind == "transformer"
-        self._tell({"path": path, "folder": str(folder.resolve()), "code": code, "texts": texts})
-
-    def _tell(self, what: object) -> None:
-        stream: IO[str] = self._process.stdin  # type: ignore[assignment]
-        try:
-            stream.write(json.dumps(what) + "\n")
-            stream.flush()
-        except BrokenPipeError:
-            raise self._failed() from None
+        with _clear_errors():
+            process.tell({"folder": str(used.folder.resolve()), "code": code, "texts": texts})
 
     def _ask(self, **question: object) -> Any:
-        """Return the answer to one question; raise BadInput if the process has ended."""
-        self._tell(question)
-        stream: IO[str] = self._process.stdout  # type: ignore[assignment]
-        if not (line := stream.readline()):
-            raise self._failed()
-        return json.loads(line)
+        with _clear_errors():
+            return self._process.ask(question)
 
-    def _failed(self) -> BadInput:
-        stream: IO[str] = self._process.stderr  # type: ignore[assignment]
-        lines = stream.read().strip().splitlines() or [f"exit code {self._process.wait()}"]
-        return BadInput(f"transformers cannot load or run the folder ({lines[-1]!r}); expected --as-used no")
-
-    def compare(self, verdict: Verdict, used: FolderToAsk) -> AsUsed:
+    def compare(self, verdict: Verdict) -> AsUsed:
         """Ask sequences, a sample or all of them, and compare what is said with the answers that are right."""
         assert verdict.outcomes is not None
         right, count = np.asarray(verdict.outcomes.codes == RIGHT), len(self.contexts.starts) - 1
-        drawn = np.random.default_rng(used.seed).permutation(count)[:SEQUENCES]
-        chosen = range(count) if used.extent == "all" else sorted(drawn.tolist())
-        asked = 0
+        drawn = np.random.default_rng(self.used.seed).permutation(count)[:SEQUENCES]
+        chosen = range(count) if self.used.extent == "all" else sorted(drawn.tolist())
+        asked, most = 0, None if self.used.extent == "all" else TOKENS
         for number in chosen:
             if self.tokenizer is None:
                 asked, differs = asked + 1, self._differs_on_ids(number, right)
-            elif (text := self._text(number, right, self.tokenizer, None if used.extent == "all" else TOKENS)) is None:
+            elif (text := self._text(number, right, self.tokenizer, most)) is None:
                 continue
             else:
                 asked, differs = asked + 1, self._differs_on_text(*text)
@@ -217,30 +211,10 @@ class Asking:
                 return ids, given, False
         return ids, given, False
 
-    def close(self) -> None:
-        """End the process, and remove its working directory."""
-        self._process.kill()
-        self._process.communicate()
-        self._empty.cleanup()
-
 
 @contextmanager
-def asking(network: Network, questions: Questions, used: FolderToAsk | None) -> Iterator[Asking | None]:
-    """Yield the process in which transformers loads the folder; None if nothing is asked, or transformers is missing.
-
-    Folders of Byheart 0.1.0 with a float Transformer hold no code, so transformers alone cannot load them.
-    """
-    if used is None or used.extent == "no" or not isinstance(questions, Contexts):
-        yield None
-        return
-    if used.extent == "all":
-        check_installed("transformers", "--as-used all", "hf")
-    has_code = network.kind == "stock" or (network.kind == "transformer" and (used.folder / MODELING).exists())
-    if not has_code or find_spec("transformers") is None:
-        yield None
-        return
-    process = Asking(used.folder, network, questions)
+def _clear_errors() -> Iterator[None]:
     try:
-        yield process
-    finally:
-        process.close()
+        yield
+    except EOFError as error:
+        raise BadInput(f"transformers cannot load or run the folder ({str(error)!r}); expected --as-used no") from None

@@ -1,12 +1,13 @@
 """Certify a network, and check an existing certificate again."""
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Protocol, TypeAlias
 
-from byheart.certificates.as_used import Extent, FolderToAsk, asking
+from byheart.certificates.as_used import Extent, FolderToAsk
 from byheart.certificates.certificate import Certificate, read
 from byheart.certificates.claim import Evaluator, JudgeOptions
 from byheart.certificates.counting import write_named
@@ -104,7 +105,7 @@ def certify(
     executor: Workplace | None = None,
     device: str | None = None,
     tokenizer: Path | str | None = None,
-    as_used: Extent = "no",
+    as_used: Extent = "sample",
     report: Report | None = None,
 ) -> Certificate:
     """Check every answer of a network to ``questions``: a task, texts, or files with either.
@@ -123,6 +124,7 @@ def certify(
     - ``device``, say "cuda": for float Transformers and stock models.
     - ``tokenizer``: your copy of the tokenizer.json of a network in a folder, if the tokenizer is not Byheart's own.
     - ``as_used``: how much of a folder transformers is asked too, in a process of its own: "no", "sample" or "all".
+      A sample needs transformers to be installed; without it, the certificate says that transformers was not asked.
 
     A folder must hold what Byheart writes for the network, and nothing else (:mod:`byheart.networks.closed_form`).
 
@@ -142,10 +144,19 @@ def certify(
     (True, 2, '1')
     """
     options = JudgeOptions(count, at_least, tolerance, radius, evaluator, threads, executor, device, report)
-    used = FolderToAsk(Path(network), as_used) if isinstance(network, Path | str) else None
-    with nullcontext() if used is None else unchanged(used.folder):
+    with _used(network, as_used) as used:
         subject = network_of(network, tokenizer)
         return certify_asked(subject, asked(subject, questions, edits), options, named, used)
+
+
+@contextmanager
+def _used(subject: Subject, extent: Extent) -> Iterator[FolderToAsk | None]:
+    """Yield the folder to ask transformers about, if the subject is one; it must stay as it is meanwhile."""
+    if not isinstance(subject, Path | str):
+        yield None
+        return
+    with unchanged(Path(subject)), FolderToAsk(Path(subject), extent) as used:
+        yield used
 
 
 def certify_asked(
@@ -163,9 +174,9 @@ def certify_asked(
         raise BadInput("named is a file for the answers that a count names; expected count too")
     if used is not None and isinstance(questions, Contexts) and from_files(network.files) is None:
         check_ends(network, questions.end, 1 + int(questions.labels.max()))
-    with asking(network, questions, used) as process:
-        verdict = judge_asked(network, questions, options)
-        as_used = None if process is None or used is None else process.compare(verdict, used)
+    asking = None if used is None else used.asking(network, questions)
+    verdict = judge_asked(network, questions, options)
+    as_used = None if asking is None else asking.compare(verdict)
     if named is not None and verdict.outcomes is not None:
         write_named(verdict.outcomes, Path(named))
     certificate = Certificate.of(
@@ -192,10 +203,9 @@ def recheck(
     weights or questions, or claims more than the check shows: more answers, more right ones, a smaller tolerance, a
     larger radius, or another count. Its words and its margin are not compared.
     """
-    tokenizer, named, extent = options.pop("tokenizer", None), options.pop("named", None), options.pop("as_used", "no")
-    used = FolderToAsk(Path(network), extent) if isinstance(network, Path | str) else None
-    with nullcontext() if used is None else unchanged(used.folder):
-        subject = network_of(network, tokenizer)
+    named, extent = options.pop("named", None), options.pop("as_used", "sample")
+    with _used(network, extent) as used:
+        subject = network_of(network, options.pop("tokenizer", None))
         return recheck_asked(path, subject, asked(subject, questions, edits), JudgeOptions(**options), named, used)
 
 

@@ -67,8 +67,9 @@ class CertifyCommand:
     """Also tell two lies, shuffled answers and a perturbed weight, which must be found."""
     out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """File of the certificate (default: certificate.json in the network folder)."""
-    as_used: Extent = "no"
-    """How much transformers is asked too, in a process of its own, from text to text: no, a sample, or all."""
+    as_used: Extent = "sample"
+    """How much transformers, if installed, is asked too, in a process of its own, from text to text: no, a sample, or
+    all."""
     second_opinion: bool = False
     """Also ask verify.py, a short program that a person can read and that shares nothing with the judges."""
     sample: int | None = None
@@ -111,8 +112,8 @@ class CertifyCommand:
         executor = None if where.name == "local" else where
         claim = (self.count, self.at_least, self.tolerance, self.radius)
         options = JudgeOptions(*claim, self.evaluator, self.threads, executor, self.device)
-        with unchanged(self.network):
-            network, questions, certificate = self._judged(options)
+        with unchanged(self.network), FolderToAsk(self.network, self.as_used, self.seed) as used:
+            network, questions, certificate = self._judged(options, used)
         is_kept = not self.recheck and _is_of_another_task(self.path, network, questions)
         if not self.recheck and not is_kept:
             write(certificate, self.path)
@@ -120,11 +121,10 @@ class CertifyCommand:
         opinion = self._second_opinion(certificate, questions)
         return CertifyResult(self, certificate, is_kept, self._refusal(network, questions), controls, opinion, where)
 
-    def _judged(self, options: JudgeOptions) -> tuple[Network, Questions, Certificate]:
+    def _judged(self, options: JudgeOptions, used: FolderToAsk) -> tuple[Network, Questions, Certificate]:
         """Return the network and the questions of the user's files, and the certificate, of now or checked again."""
         with steps("reading", quiet=self.json):
             network, questions = self._questions()
-        used = FolderToAsk(self.network, self.as_used, self.seed)
         with steps("checking", quiet=self.json) as report:
             reported = replace(options, report=report)
             if self.recheck:

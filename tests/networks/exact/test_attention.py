@@ -152,3 +152,12 @@ def test_hardmax_is_exact(data, width, head, last):
     some = st.one_of(small, small, entries)
     layer = HardmaxAttention(*(data.draw(matrices(*shape, some)) for shape in shapes))
     assert values(hardmax(layer, batch, length, last)) == expected(layer, batch, length, last)
+
+
+@pytest.mark.parametrize("head", [1, 2])
+def test_equal_tokens_are_near_linear(head):
+    """A list of all pairs of 60,000 tokens would take 3.6 · 10⁹ bytes. Every token looks at all, or at the largest."""
+    layer = oracle.hardmax([[1]] * head, [[1]] * head, [[1]], [[1]])
+    result = hardmax(layer, column(*[7] * 59_999, 9), 60_000, last=False)
+    assert first_units(result) == [16] * 59_999 + [18]
+    assert first_units(hardmax(layer, column(*[0] * 60_000), 60_000, last=False)) == [0] * 60_000

@@ -10,7 +10,6 @@ from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.errors import BadInput
 from byheart.networks.balls import precision
 from byheart.networks.trained import (
     Activation,
@@ -193,18 +192,31 @@ def test_both_ways_of_attention_agree(kind: str, monkeypatch: pytest.MonkeyPatch
 def test_beginnings_are_nodes() -> None:
     """Of 01, 02 and 1 (with what pads): 0, 1, 01 and 02."""
     nodes = module._beginnings(np.array([[0, 1], [0, 2], [1, 9]]), np.array([2, 2, 1]))
-    assert list(zip(nodes.content.tolist(), nodes.places.tolist(), strict=True)) == [(0, 0), (1, 0), (1, 1), (2, 1)]
-    assert nodes.groups == [([0], [0]), ([1], [1]), ([2], [0, 2]), ([3], [0, 3])]
-    assert nodes.answers.tolist() == [2, 3, 1]
-    assert nodes.answered == [([1], [1]), ([2], [0, 2]), ([3], [0, 3])]
+    assert list(zip(nodes.content.tolist(), nodes.places.tolist(), strict=True)) == [(0, 0), (1, 1), (2, 1), (1, 0)]
+    plain = [(asking, seen.tolist()) for asking, seen in nodes.groups]
+    assert plain == [([0], [0]), ([1], [0, 1]), ([2], [0, 2]), ([3], [3])]
+    assert nodes.answers.tolist() == [1, 2, 3]
+    assert [asking for asking, _ in nodes.answered] == [[1], [2], [3]]
 
 
-def test_what_would_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every token of a sequence sees those before it: of 10⁵ tokens, 8 · 10¹⁰ bytes."""
-    monkeypatch.setattr("byheart.files.memory.available", lambda: 1 << 33)
-    network = chain(TokenTable("E"), E=[[1.0]])
-    with pytest.raises(BadInput, match=r"what is seen in sequences of 100,000 tokens would take 74\.5 GiB"):
-        next(enclose(network, (np.zeros((1, 10**5), np.int64), None), bits=64))
+def test_equal_tokens_are_near_linear() -> None:
+    """A list of what each of 10⁵ tokens sees would have 5 · 10⁹ entries; only the last one is read."""
+    nodes = module._beginnings(np.zeros((1, 10**5), np.int64), np.array([10**5]))
+    [(asking, seen)] = nodes.answered
+    assert (asking, seen.tolist()) == ([10**5 - 1], list(range(10**5)))
+
+
+@given(st.data())
+def test_beginnings_are_those_of_a_plain_loop(data: st.DataObject) -> None:
+    """The plain form numbers the beginnings as they come; here only the names of nodes may differ."""
+    rows = sorted(data.draw(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), min_size=1, max_size=6)))
+    rows.sort(key=lambda row: [*row, 3, 3, 3, 3, 3][:5])
+    padded = np.array([[*row, 3, 3, 3, 3, 3][:5] for row in rows])
+    nodes = module._beginnings(padded, np.array([len(row) for row in rows]))
+    names = {asking[0]: tuple(nodes.content[seen].tolist()) for asking, seen in nodes.groups}
+    assert sorted(names.values()) == sorted({tuple(row[:k]) for row in rows for k in range(1, len(row) + 1)})
+    assert [names[node] for node in nodes.answers.tolist()] == [tuple(row) for row in rows]
+    assert all(len(names[node]) == place + 1 for node, place in enumerate(nodes.places.tolist()))
 
 
 def test_between_two_examples_the_precision_is_the_callers() -> None:

@@ -21,7 +21,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from byheart.files.memory import check_memory
 from byheart.networks.balls import Ball, Balls, Matrix, averages, entries, exact, matrix, precision
 from byheart.networks.trained.steps import Ids, Numbers, StepSequence, TrainedAttention
 from byheart.networks.trained.trained_network import Inputs, TrainedNetwork, lengths
@@ -29,8 +28,6 @@ from byheart.progress import Report
 
 MAX_BALLS = 1 << 20
 """Approximate number of balls of one step in memory at a time."""
-BYTES_PER_PAIR = 8
-"""Bytes per pair of tokens of a sequence: half of the pairs see each other, and stand in two lists."""
 
 
 def enclose(
@@ -68,7 +65,7 @@ def enclose(
             report(start + len(chosen), N)
 
 
-Group: TypeAlias = tuple[Sequence[int], Sequence[int]]
+Group: TypeAlias = tuple[Sequence[int], Ids]
 """Nodes that ask, and the nodes that all of them see."""
 
 
@@ -94,31 +91,26 @@ class _Nodes:
 
 
 def _beginnings(tokens: Ids, lengths: Ids) -> _Nodes:
-    """Return a node for every distinct beginning of a sequence, which sees its own beginnings."""
-    check_memory(BYTES_PER_PAIR * int((lengths**2).sum()), f"what is seen in sequences of {lengths.max():,} tokens")
-    content, places, answers = [], [], np.empty(len(tokens), np.int64)
-    sees: list[list[int]] = []
-    parents = np.full(len(tokens), -1)
-    for place in range(int(lengths.max())):
-        present = np.flatnonzero(lengths > place)
-        pairs, which = np.unique(
-            np.stack([parents[present], tokens[present, place]], axis=1), axis=0, return_inverse=True
-        )
-        first = len(sees)
-        for parent, token in pairs.tolist():
-            sees.append([*(sees[parent] if parent >= 0 else []), len(sees)])
-            content.append(token)
-            places.append(place)
-        parents[present] = first + which.reshape(-1)
-        answers[present] = parents[present]
-    return _Nodes(np.array(content), np.array(places), [([node], seen) for node, seen in enumerate(sees)], answers)
+    """Return a node for every distinct beginning of a sequence, which sees its own beginnings.
+
+    Sequences are in lexicographic order: a beginning that is not the row's above is a new one.
+    """
+    longest = int(lengths.max())
+    tokens, places = tokens[:, :longest], np.arange(longest)
+    new = np.ones(tokens.shape, np.bool_)
+    new[1:] = np.logical_or.accumulate(tokens[1:] != tokens[:-1], axis=1)
+    new &= places < lengths[:, None]
+    ids = np.maximum.accumulate(np.where(new, np.cumsum(new).reshape(new.shape) - 1, -1), axis=0)
+    rows, columns = np.nonzero(new)
+    groups: list[Group] = [([node], ids[i, : k + 1]) for node, (i, k) in enumerate(zip(rows, columns, strict=True))]
+    return _Nodes(tokens[rows, columns], columns, groups, ids[np.arange(len(tokens)), lengths - 1])
 
 
 def _beside_one(context: npt.NDArray[Any], queries: npt.NDArray[Any]) -> _Nodes:
     """Return the queries, then the context that all of them see."""
     N, n = len(queries), len(context)
     places = np.concatenate([np.zeros(N, np.int64), np.arange(1, n + 1)])
-    group = range(N), range(N, N + n)
+    group = range(N), np.arange(N, N + n)
     return _Nodes(np.concatenate([queries, context]), places, [group], np.arange(N))
 
 
@@ -126,7 +118,7 @@ def _beside_own(contexts: npt.NDArray[Any], queries: npt.NDArray[Any]) -> _Nodes
     """Return the queries, then the context of each."""
     N, n, d = contexts.shape
     places = np.concatenate([np.zeros(N, np.int64), np.tile(np.arange(1, n + 1), N)])
-    groups: list[Group] = [([i], range(N + i * n, N + (i + 1) * n)) for i in range(N)]
+    groups: list[Group] = [([i], np.arange(N + i * n, N + (i + 1) * n)) for i in range(N)]
     return _Nodes(np.concatenate([queries, contexts.reshape(N * n, d)]), places, groups, np.arange(N))
 
 
@@ -139,9 +131,9 @@ class _Stream:
     """Place of each row."""
     of: Ids
 
-    def at(self, nodes: Sequence[int]) -> tuple[Balls, Ids]:
+    def at(self, nodes: Sequence[int] | Ids) -> tuple[Balls, Ids]:
         """Return the distinct rows of some nodes, and the index of each node's row among them."""
-        chosen, which = np.unique(self.of[np.array(nodes)], return_inverse=True)
+        chosen, which = np.unique(self.of[np.asarray(nodes)], return_inverse=True)
         assert chosen[0] >= 0, "a node is read that was given up"
         return self.rows[chosen], which.reshape(-1)
 
@@ -185,7 +177,10 @@ def _through(
 def _attended(step: TrainedAttention, stream: _Stream, groups: list[Group], over: "BallNumbers") -> _Stream:
     """Return the stream after attention, which has the nodes that ask in ``groups``, each with a row of its own."""
     asking = [node for askers, _ in groups for node in askers]
-    seen = sorted({node for _, sight in groups for node in sight})
+    is_seen = np.zeros(len(stream.of), np.bool_)
+    for _, sight in groups:
+        is_seen[sight] = True
+    seen = np.flatnonzero(is_seen)
     (asking_rows, which_asks), (seen_rows, which_seen) = stream.at(asking), stream.at(seen)
     index = np.full(len(stream.of), -1)
     index[seen] = which_seen
@@ -194,7 +189,7 @@ def _attended(step: TrainedAttention, stream: _Stream, groups: list[Group], over
         """Return the heads' averages for the nodes that ask, group by group."""
         results, start = [], 0
         for askers, sight in groups:
-            own, chosen = which_asks[start : start + len(askers)], index[list(sight)]
+            own, chosen = which_asks[start : start + len(askers)], index[sight]
             keys = k[chosen]
             results.append(_averages(q[own], keys, keys if v is k else v[chosen]))
             start += len(askers)
