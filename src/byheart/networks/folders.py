@@ -137,9 +137,11 @@ def check_destination(folder: Path) -> None:
 def _strange_file(folder: Path) -> str | None:
     """Return the name of a file in ``folder`` that Byheart did not write, or None.
 
-    Leftovers of a killed process count as written by Byheart.
+    Leftovers of a killed process count as written by Byheart, and links never do.
     """
     for path in sorted(folder.iterdir()):
+        if path.is_symlink():
+            return path.name
         if path.name == GRID and path.is_dir():
             if (strange := _strange_file(path)) is not None:
                 return f"{GRID}/{strange}"
