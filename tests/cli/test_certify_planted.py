@@ -35,3 +35,15 @@ def test_what_does_not_go_with_planted_models(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "facts.jsonl").write_text(FACTS, encoding="utf-8")
     assert "--facts" in run("certify", "planted").complaint
     assert "--count" in run("certify", "planted", "--facts", "facts.jsonl", "--count").complaint
+
+
+def test_no_certificate_is_written_through_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(GOLDEN / "planted", tmp_path / "planted")
+    (tmp_path / "facts.jsonl").write_text(FACTS, encoding="utf-8")
+    before = (tmp_path / "planted" / "certificate.json").rename(tmp_path / "elsewhere.json").read_bytes()
+    (tmp_path / "planted" / "certificate.json").symlink_to("../elsewhere.json")
+    assert (
+        "is a link, which somebody else may have laid" in run("certify", "planted", "--facts", "facts.jsonl").complaint
+    )
+    assert (tmp_path / "elsewhere.json").read_bytes() == before
