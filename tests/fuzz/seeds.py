@@ -107,7 +107,10 @@ def _network(name: str, folder: Path, questions: list[Path]) -> Seed:
         commands += [("recite", "net", "--tokens", "30"), ("recite", "net", "--all-to", "own")]
         commands += [("recite", "net", "--prompt", "b", "--tokens", "9", "-o", "own.txt")]
         piece = questions[0].read_text()[:5] + "=x"
-        commands += [("edit", "net", "--set", piece), ("edit", "net", "--set", piece, "-f", *asked, "-o", "own")]
+        commands += [
+            ("edit", "net", "--set", piece, "--answer-only", "-o", "net"),
+            ("edit", "net", "--set", piece, "-f", *asked, "-o", "own"),
+        ]
     if b"byheart-exact" in (folder / "config.json").read_bytes():
         commands += [(*certify, "--evaluator", "flint"), ("collapse", "net", "-o", "own")]
     commands += [("build", "interpolate", "--task", asked[1], "-o", "net")] if task else []
@@ -217,8 +220,8 @@ def _in_lots(folder: Path) -> Seed:
     tasks.save(task, folder / "lots.npz")
     seed = _network("compiled in lots", folder / "lots", [folder / "lots.npz"])
     ids = ",".join(map(str, task.inputs[0]))
-    edit: Command = ("edit", "net", "--set", f"{ids}={(task.answers[0] + 1) % 4}", "--task", "lots.npz")
-    return replace(seed, commands=(*seed.commands, edit, (*edit, "-o", "own"), (*edit, "--json", "-o", "own")))
+    edit: Command = ("edit", "net", "--set", f"{ids}={(task.answers[0] + 1) % 4}", "--task", "lots.npz", "-o", "net")
+    return replace(seed, commands=(*seed.commands, edit, (*edit, "--json")))
 
 
 def _resumed(folder: Path) -> Seed:

@@ -301,12 +301,23 @@ FACTS_FOLLOW = "so every completion is said, greedily, after its own prompt, to 
 
 def edit_in(text: str, tokenizer: Tokenizer | None) -> tuple[Piece, Piece]:
     """Return context and token of a ``--set``: pieces of a text, or token ids if there is no tokenizer."""
+    context, answer = _parts(text)
+    return (_ids(context), _ids(answer)) if tokenizer is None else (unescaped(context), unescaped(answer))
+
+
+def text_edit_in(text: str) -> tuple[bytes, bytes]:
+    """Return both pieces of a ``--set`` for a text."""
+    context, new = _parts(text)
+    return unescaped(context), unescaped(new)
+
+
+def _parts(text: str) -> tuple[str, str]:
     context, _, answer = text.rpartition("=")
     if not answer and context.endswith("="):
         context, answer = context[:-1], "="
     if not context or not answer:
         raise BadInput(f"--set is {text!r}; expected CONTEXT=TOKEN")
-    return (_ids(context), _ids(answer)) if tokenizer is None else (unescaped(context), unescaped(answer))
+    return context, answer
 
 
 def _ids(text: str) -> tuple[int, ...]:
