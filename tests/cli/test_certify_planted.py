@@ -69,3 +69,15 @@ def test_other_commands_name_those_for_planted_models(
     (tmp_path / "a.txt").write_text("to be or not to be", encoding="utf-8")
     assert advice in run(*command.split()).complaint
     assert (tmp_path / "planted" / "base.safetensors").exists()
+
+
+def test_no_certificate_is_written_through_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(GOLDEN / "planted", tmp_path / "planted")
+    (tmp_path / "facts.jsonl").write_text(FACTS, encoding="utf-8")
+    before = (tmp_path / "planted" / "certificate.json").rename(tmp_path / "elsewhere.json").read_bytes()
+    (tmp_path / "planted" / "certificate.json").symlink_to("../elsewhere.json")
+    assert (
+        "is a link, which somebody else may have laid" in run("certify", "planted", "--facts", "facts.jsonl").complaint
+    )
+    assert (tmp_path / "elsewhere.json").read_bytes() == before
