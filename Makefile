@@ -47,6 +47,7 @@ SEED ?= 0
 fuzz: setup  ## damaged files of every kind, and flipped weights; make fuzz COUNT=20000 SEED=7
 	$(BIN)/python -m tests.fuzz --count $(COUNT) --seed $(SEED) --workers 2
 	$(BIN)/python -m tests.fuzz --flips --count $(COUNT) --seed $(SEED) --workers 2
+	$(BIN)/python -m tests.fuzz --used --count $(COUNT) --seed $(SEED) --workers 2
 
 lens: setup  ## TransformerLens into .venv (400 MB), and the tests of the export to it
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lens]'

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from byheart import certify
+from byheart import certify, compile
 from byheart.networks import folders
 
 pytest.importorskip("transformers")
@@ -34,24 +34,50 @@ def known(fuzz: Any) -> Any:
     return [_network("causal", FIXTURES / "causal", [FIXTURES / "causal.jsonl"])]
 
 
-def found(fuzz: Any, known: Any, flips: bool = False, count: int = 20) -> set[str]:
-    return {outcome.found for outcome in fuzz.outcomes(known, 0, range(count), flips)} - {""}
+@pytest.fixture(scope="module")
+def reciting(fuzz: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A network that recites a few letters."""
+    from tests.fuzz.seeds import FIXTURES, _network
+
+    folder = tmp_path_factory.mktemp("reciting") / "net"
+    compile(FIXTURES / "c.txt").save(folder)
+    assert certify(folder, FIXTURES / "c.txt").certified
+    return [_network("reciting", folder, [FIXTURES / "c.txt"])]
+
+
+def found(fuzz: Any, known: Any, mode: str = "files", count: int = 20) -> set[str]:
+    return {outcome.found for outcome in fuzz.outcomes(known, 0, range(count), mode)} - {""}
 
 
 def test_nothing_planted(fuzz: Any, known: Any) -> None:
     assert found(fuzz, known) == set()
-    assert found(fuzz, known, flips=True) == set()
+    assert found(fuzz, known, mode="flips") == set()
+
+
+def test_nothing_is_certified_that_is_not_what_runs(fuzz: Any, reciting: Any) -> None:
+    """Folders in other words are certified, often enough, and transformers and verify.py say the same of them."""
+    outcomes = list(fuzz.outcomes(reciting, 0, range(40), "used"))
+    assert [outcome for outcome in outcomes if outcome.found] == []
+    assert sum(outcome.changed for outcome in outcomes) >= 10
+
+
+def test_what_does_not_run_is_found(fuzz: Any, reciting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The negative control: certificates for folders in any form."""
+    monkeypatch.setattr("byheart.certificates.certifying.check_closed", lambda *_: None)
+    lies = found(fuzz, reciting, mode="used", count=70)
+    assert any("and verify.py says" in lie for lie in lies)
+    assert any("and transformers says" in lie for lie in lies)
 
 
 def test_the_same_numbers_give_the_same_cases(fuzz: Any, known: Any) -> None:
-    one, same, other = (fuzz.case(known, seed, 5, False) for seed in (3, 3, 4))
+    one, same, other = (fuzz.case(known, seed, 5) for seed in (3, 3, 4))
     assert one == same
     assert (one.files, one.command) != (other.files, other.command)
 
 
 def test_a_lie_is_found(fuzz: Any, known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("byheart.certificates.verdict.Verdict.certified", True)
-    assert any("certified, and" in finding for finding in found(fuzz, known, flips=True))
+    assert any("certified, and" in finding for finding in found(fuzz, known, mode="flips"))
 
 
 def test_a_crash_is_found(fuzz: Any, known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,8 +104,10 @@ def test_what_is_removed_is_found(fuzz: Any, known: Any, monkeypatch: pytest.Mon
 @pytest.mark.slow
 def test_cases_of_every_kind(fuzz: Any) -> None:
     """Damaged files and flipped weights, one after the other: what they damage takes a while to build."""
-    for count, flips in ((500, False), (250, True)):
-        outcomes = fuzz.fuzzed(count, 2026, flips=flips, workers=2)
+    for count, mode in ((500, "files"), (250, "flips")):
+        outcomes = fuzz.fuzzed(count, 2026, mode=mode, workers=2)
         assert [outcome for outcome in outcomes if outcome.found] == []
         assert len(outcomes) == count
-        assert not flips or sum(outcome.changed for outcome in outcomes) > count // 10, "flips that change answers"
+        assert mode == "files" or sum(outcome.changed for outcome in outcomes) > count // 10, (
+            "flips that change answers"
+        )

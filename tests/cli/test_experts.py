@@ -54,7 +54,7 @@ def test_from_compiling_to_showing(net: Path, run: Run) -> None:
 def test_editing(net: Path, run: Run) -> None:
     """One matrix of one expert changes, and both files say the same of it."""
     before = dict(networks.load(net).tensors())
-    said = run("edit", "net", "--set", "nobler=s", "--json")
+    said = run("edit", "net", "-o", "net", "--answer-only", "--set", "nobler=s", "--json")
     assert said.code == 0
     after = dict(networks.load(net).tensors())
     changed = {name for name, tensor in before.items() if (tensor != after[name]).any()}

@@ -232,8 +232,11 @@ def test_controls_are_found(net: Path, run: Run) -> None:
 
 
 def test_a_fact_is_edited(net: Path, run: Run) -> None:
-    assert "no texts, no task and no facts are given" in run("edit", "net", "--set", "capital of France=L").complaint
-    assert run("edit", "net", "--facts", "facts.csv", "--set", "capital of France=L").code == 0
+    assert (
+        "no texts, no task and no facts are given"
+        in run("edit", "net", "-o", "net", "--set", "capital of France=L").complaint
+    )
+    assert run("edit", "net", "-o", "net", "--facts", "facts.csv", "--set", "capital of France=L").code == 0
     assert run("recite", "net", "--prompt", "capital of France", "--tokens", "1").out == "L"
     assert run("recite", "net", "--prompt", "capital of Peru").out == PAIRS[-1][1]
 

@@ -117,7 +117,11 @@ def test_two_texts_of_one_name(recited: Path, run: Run) -> None:
 @pytest.mark.parametrize("end", [10**15, -1, "x", True, [256], 2.0])
 def test_ends_that_are_none(recited: Path, run: Run, end: object) -> None:
     change(recited, end=end)
-    for command in (("recite", "net"), ("recite", "net", "--all-to", "said"), ("edit", "net", "--set", "or=x")):
+    for command in (
+        ("recite", "net"),
+        ("recite", "net", "--all-to", "said"),
+        ("edit", "net", "-o", "net", "--set", "or=x"),
+    ):
         assert f"about.end is {end!r}; expected null or a token" in run(*command).complaint
 
 
@@ -157,7 +161,7 @@ def test_recipes_that_are_none(recited: Path, run: Run, everything: Everything, 
         recipe[key] = recipe[key] | value if isinstance(value, dict) else value
     change(recited, recipe=recipe)
     before = everything(recited.parent)
-    assert "recipe" in run("edit", "net", "--set", "or=x").complaint
+    assert "recipe" in run("edit", "net", "-o", "net", "--set", "or=x").complaint
     assert everything(recited.parent) == before
 
 

@@ -32,7 +32,7 @@ def book(work: Path, run: Run) -> Path:
     [
         (*BUILD, "-o", "net"),
         ("compile", "text.txt", "-o", "book"),
-        ("edit", "book", "--set", "nobler=s"),
+        ("edit", "book", "-o", "book", "--set", "nobler=s"),
         ("approximate", "--function", "rank", "--length", "2", "--epsilon", "0.9", "-o", "net"),
         ("task", "random", "-o", "t.npz"),
         ("certify", "net", "--task", "t.npz"),
@@ -120,7 +120,7 @@ def test_what_is_hidden_under_a_name_of_ours_is_not_ours(
     [
         ("build", "interpolate", "--task", "net/t.npz", "-o", "net"),
         ("compile", "book/tokenizer.json", "-o", "book"),
-        ("edit", "book", "--set", "nobler=s", "--files", "book/tokenizer.json"),
+        ("edit", "book", "-o", "book", "--set", "nobler=s", "--files", "book/tokenizer.json"),
         ("certify", "book", "text.txt", "-o", "text.txt"),
         ("certify", "net", "--task", "t.npz", "-o", "t.npz"),
         ("recite", "book", "-o", "book/config.json"),

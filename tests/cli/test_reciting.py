@@ -247,7 +247,7 @@ def test_the_llama_of_a_stranger(here: Path, run: Run, everything: Everything) -
     (here / "theirs" / "config.json").write_text(json.dumps({"model_type": "llama", "hidden_size": 8}))
     assert run("compile", "hamlet.txt", "-o", "net").code == 0
     before = everything(here)
-    for command in (("compile", "hamlet.txt"), ("edit", "net", "--set", "nobler=s")):
+    for command in (("compile", "hamlet.txt"), ("edit", "net", "--answer-only", "-o", "net", "--set", "nobler=s")):
         complaint = run(*command, "-o", "theirs").complaint
         assert "theirs: exists and is no network that Byheart wrote" in complaint
     assert everything(here) == before
@@ -526,7 +526,7 @@ def test_an_exact_network_has_no_texts(network: Path, run: Run) -> None:
 
 def test_edit(one: Path, run: Run) -> None:
     old = networks.load(one)
-    said = run("edit", "net", "--set", "nobler=s", "--json")
+    said = run("edit", "net", "--answer-only", "-o", "net", "--set", "nobler=s", "--json")
     assert said.code == 0
     found = said.json
     assert set(found) == {"was", "is", "before", "after", "words_changed"}
@@ -555,9 +555,72 @@ def test_edit(one: Path, run: Run) -> None:
     assert "byheart certify net hamlet.txt --set nobler=s --recheck" in " ".join(again.split())
 
 
+def test_edit_a_text(one: Path, run: Run, everything: Everything) -> None:
+    """What a person means: the text with the change, to its end, in `recite` and in transformers."""
+    before, new = everything(one), HAMLET.replace(b"nobler in", b"nobler on")
+    said = run("edit", "net", "--set", "nobler =o", "-o", "new")
+    assert said.code == 0
+    assert "hamlet.txt, byte " in said.out
+    assert ": was 'i', is 'o'" in said.out
+    assert " contexts compiled again: " in said.out
+    assert "the new text: certified: 85 of 85 answers right" in said.out
+    assert everything(one) == before
+    assert run("recite", "new").out.encode() == new
+    Path("new.txt").write_bytes(new)
+    assert run("certify", "new", "new.txt").code == 0
+    assert run("certify", "new", "hamlet.txt", "-o", "c.json").code == 1
+    pytest.importorskip("transformers")
+    model, tokenizer = hugging_face("new")
+    begins = tokenizer(new[:1].decode(), return_tensors="pt").input_ids
+    assert tokenizer.decode(
+        model.generate(begins, max_new_tokens=99, do_sample=False)[0], skip_special_tokens=True
+    ) == (new.decode())
+
+
+def hugging_face(folder: str) -> tuple[Any, Any]:
+    """Load a network as users of transformers do."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    import byheart.hf  # noqa: F401
+
+    return AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+
+
+def test_replace_a_passage(one: Path, run: Run) -> None:
+    """Longer, then away with it; in place, and of the files that are given."""
+    new = HAMLET.replace(b"nobler", b"more becoming")
+    found = run("edit", "net", "--replace", "nobler=more becoming", "-o", "net", "--files", "hamlet.txt", "--json").json
+    assert (found["text"], found["byte"], found["was"], found["is"]) == (
+        *("hamlet.txt", HAMLET.index(b"nobler"), "nobler", "more becoming"),
+    )
+    assert found["after"]["certified"]
+    assert found["parameters_before"] <= found["parameters"]
+    assert 7 < found["contexts"] < 85
+    assert run("recite", "net").out.encode() == new
+    assert run("edit", "net", "--replace", "more becoming =", "-o", "net").code == 0
+    assert run("recite", "net").out.encode() == HAMLET.replace(b"nobler ", b"")
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (["--set", "be=x"], "'be' occurs 2 times; expected once: give more of it"),
+        (["--replace", "knocking=x"], "'knocking' occurs 0 times; expected once: nothing was changed"),
+        (["--replace", "=x"], "--replace is '=x'; expected OLD=NEW"),
+        ([], "expected one of --set CONTEXT=NEW and --replace OLD=NEW"),
+        (["--set", "nobler=x", "--replace", "nobler=x"], "expected one of --set CONTEXT=NEW and --replace OLD=NEW"),
+        (["--answer-only", "--replace", "nobler=x"], "--replace is for a text and all that follows it"),
+    ],
+)
+def test_edit_a_text_refuses(one: Path, run: Run, everything: Everything, change: list[str], complaint: str) -> None:
+    before = everything(one)
+    assert complaint in run("edit", "net", "-o", "net", *change).complaint
+    assert everything(one) == before
+
+
 def test_edit_elsewhere(one: Path, here: Path, run: Run, everything: Everything) -> None:
     before = everything(one)
-    said = run("edit", "net", "--set", "nobler=s", "--files", "hamlet.txt", "-o", "other")
+    said = run("edit", "net", "--answer-only", "--set", "nobler=s", "--files", "hamlet.txt", "-o", "other")
     assert said.code == 0
     assert "before: 85 answers, all as the texts have them\n" in said.out
     assert "was ' ', is 's';" in said.out
@@ -571,19 +634,19 @@ def test_edit_elsewhere(one: Path, here: Path, run: Run, everything: Everything)
 def test_how_many_words_change(here: Path, run: Run, precision: str) -> None:
     assert run("compile", "hamlet.txt", "-o", "net", "--precision", precision).code == 0
     tensor = networks.load(here / "net").weights["table.W_out"]
-    found = run("edit", "net", "--set", "nobler=s", "--json").json
+    found = run("edit", "net", "--answer-only", "-o", "net", "--set", "nobler=s", "--json").json
     changed = networks.load(here / "net").weights["table.W_out"] != tensor
     assert found["words_changed"] == int(changed.sum())
 
 
 def test_edit_twice(one: Path, run: Run) -> None:
-    assert run("edit", "net", "--set", "nobler=s").code == 0
-    complaint = run("edit", "net", "--set", "mind=e").complaint
+    assert run("edit", "net", "--answer-only", "-o", "net", "--set", "nobler=s").code == 0
+    complaint = run("edit", "net", "--answer-only", "-o", "net", "--set", "mind=e").complaint
     assert "the network was edited before" in complaint
-    assert run("edit", "net", "--set", "mind=e", "--files", "hamlet.txt").code == 0
+    assert run("edit", "net", "--answer-only", "-o", "net", "--set", "mind=e", "--files", "hamlet.txt").code == 0
     assert run("recite", "net", "--prompt", "the mind", "--tokens", 1).out == "the minde"
     assert run("recite", "net", "--prompt", "tis nobler", "--tokens", 1).out == "tis noblers"
-    assert run("edit", "net", "--set", "nobler=\\x20", "--files", "hamlet.txt").code == 0
+    assert run("edit", "net", "--answer-only", "-o", "net", "--set", "nobler=\\x20", "--files", "hamlet.txt").code == 0
     edits = networks.load(one).about["edits"]
     assert [edit["label"] for edit in edits] == [ord("e")], "nobler is followed by what the text has there"
     assert run("certify", "net", "hamlet.txt", "--set", "mind=e").code == 0
@@ -596,17 +659,17 @@ def test_edit_with_a_window_that_is_not_true(here: Path, run: Run) -> None:
     for name, text in (("t1", "abcdefgh"), ("t2", "Xbcdefgh"), ("t3", "Ybcdefgh")):
         (here / name).write_text(text)
     assert run("compile", "t1", "t2", "t3", "-o", "net").code == 0
-    said = run("edit", "net", "-f", "t1", "t2", "t3", "--set", "ab=q", "-o", "new")
+    said = run("edit", "net", "--answer-only", "-f", "t1", "t2", "t3", "--set", "ab=q", "-o", "new")
     assert (said.code, "1 answer differs from the file (asked in 3 places)" in " ".join(said.out.split())) == (0, True)
     config = json.loads((here / "net" / "config.json").read_text())
     config["spec"]["window"] = 8
     (here / "net" / "config.json").write_text(json.dumps(config))
-    said = run("edit", "net", "-f", "t1", "t2", "t3", "--set", "a=q", "-o", "other")
+    said = run("edit", "net", "--answer-only", "-f", "t1", "t2", "t3", "--set", "a=q", "-o", "other")
     assert said.code == 2 or run("certify", "other", "t1", "t2", "t3", "--set", "a=q").code == 0
 
 
 def test_edit_a_new_token(one: Path, run: Run) -> None:
-    said = run("edit", "net", "--set", "suffer=Z")
+    said = run("edit", "net", "--answer-only", "-o", "net", "--set", "suffer=Z")
     assert said.code == 0
     assert "compiled anew" in said.out
     assert run("recite", "net", "--prompt", "to suffer", "--tokens", 1).out == "to sufferZ"
@@ -616,8 +679,10 @@ def test_edit_a_new_token(one: Path, run: Run) -> None:
 def test_edit_a_task(facts: Path, run: Run) -> None:
     task = load("t.npz")
     context, label = ",".join(map(str, task.tokens[3])), (int(task.labels[3]) + 1) % 4
-    assert "expected text files, --task FILE" in run("edit", "net", "--set", f"{context}={label}").complaint
-    found = run("edit", "net", "--set", f"{context}={label}", "--task", "t.npz", "--json").json
+    assert (
+        "expected text files, --task FILE" in run("edit", "net", "-o", "net", "--set", f"{context}={label}").complaint
+    )
+    found = run("edit", "net", "-o", "net", "--set", f"{context}={label}", "--task", "t.npz", "--json").json
     assert (found["was"], found["is"]) == (int(task.labels[3]), label)
     assert run("certify", "net", "--task", "t.npz").code == 1
     assert run("certify", "net", "--task", "t.npz", "--set", f"{context}={label}").code == 0
@@ -641,7 +706,7 @@ def test_edit_a_task(facts: Path, run: Run) -> None:
 )
 def test_edit_refuses(one: Path, run: Run, everything: Everything, change: str, complaint: str) -> None:
     before = everything(one)
-    assert complaint in run("edit", "net", "--set", change).complaint
+    assert complaint in run("edit", "net", "--answer-only", "-o", "net", "--set", change).complaint
     assert everything(one) == before
 
 
@@ -651,25 +716,27 @@ def test_texts_that_are_none(one: Path, run: Run, texts: object) -> None:
     config = json.loads((one / "config.json").read_text())
     config["about"]["texts"] = texts
     (one / "config.json").write_text(json.dumps(config))
-    for command in (("recite", "net"), ("edit", "net", "--set", "nobler=s")):
+    for command in (("recite", "net"), ("edit", "net", "--answer-only", "-o", "net", "--set", "nobler=s")):
         assert "config.json: about.texts" in run(*command).complaint
 
 
 def test_edit_with_an_equals_sign(one: Path, run: Run) -> None:
-    assert run("edit", "net", "--set", "nobler==", "-o", "other").code == 0
+    assert run("edit", "net", "--answer-only", "--set", "nobler==", "-o", "other").code == 0
     assert run("recite", "other", "--prompt", "tis nobler", "--tokens", 1).out == "tis nobler="
 
 
 def test_edit_against_the_wrong_file(one: Path, run: Run, everything: Everything) -> None:
     before = everything(one)
-    complaint = run("edit", "net", "--set", "knocking=x", "--files", "macbeth.txt").complaint
+    complaint = run(
+        "edit", "net", "--answer-only", "-o", "net", "--set", "knocking=x", "--files", "macbeth.txt"
+    ).complaint
     assert "net: does not answer all questions of the given texts; question " in complaint
     assert everything(one) == before
 
 
 def test_an_edited_network_and_a_shorter_file(one: Path, run: Run) -> None:
     """The edited question does not exist there: said in one line, not in a traceback."""
-    assert run("edit", "net", "--set", "suffer=s").code == 0
+    assert run("edit", "net", "--answer-only", "-o", "net", "--set", "suffer=s").code == 0
     Path("short.txt").write_bytes(b"xyz")
     said = run("certify", "net", "short.txt", "-o", "c.json")
     assert said.code in (1, 2)
@@ -680,7 +747,7 @@ def test_an_edited_network_stops(here: Path, run: Run, monkeypatch: pytest.Monke
     """After the edit it goes round in circles: reciting must end all the same."""
     (here / "letters.txt").write_bytes(b"abcdefgh")
     assert run("compile", "letters.txt", "-o", "net").code == 0
-    assert run("edit", "net", "--set", "c=a").code == 0
+    assert run("edit", "net", "--answer-only", "-o", "net", "--set", "c=a").code == 0
     mix, steps = Transformer.mix, itertools.count()
 
     def counted(*arguments: Any) -> Any:
@@ -696,7 +763,7 @@ def test_an_edited_network_stops(here: Path, run: Run, monkeypatch: pytest.Monke
 
 def test_networks_that_cannot_be_edited(network: Path, run: Run, everything: Everything) -> None:
     before = everything(network)
-    complaint = run("edit", "net", "--set", "1=2").complaint
+    complaint = run("edit", "net", "-o", "net", "--set", "1=2").complaint
     assert "net: is an exact network; expected a network that `byheart compile` has made" in complaint
     assert everything(network) == before
 
@@ -804,7 +871,10 @@ def test_a_llama_for_a_task(here: Path, run: Run) -> None:
 def test_a_llama_is_edited(llama: Path, run: Run) -> None:
     """One matrix of one layer changes."""
     before = dict(networks.load(llama).tensors())
-    assert run("edit", "net", "--set", "nobler=s", "-f", "hamlet.txt", "macbeth.txt").code == 0
+    assert (
+        run("edit", "net", "--answer-only", "-o", "net", "--set", "nobler=s", "-f", "hamlet.txt", "macbeth.txt").code
+        == 0
+    )
     after = dict(networks.load(llama).tensors())
     changed = [name for name, tensor in before.items() if (tensor != after[name]).any()]
     assert len(changed) == 1

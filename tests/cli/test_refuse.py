@@ -114,7 +114,7 @@ def test_a_wrong_answer_is_told_by_its_fact(net: Path, run: Run) -> None:
 
 
 def test_a_fact_is_edited(net: Path, run: Run) -> None:
-    assert run("edit", "net", "--facts", "facts.csv", "--set", "capital of France=L").code == 0
+    assert run("edit", "net", "-o", "net", "--facts", "facts.csv", "--set", "capital of France=L").code == 0
     assert run("recite", "net", "--prompt", "capital of France", "--tokens", "1").out == "L"
     assert run("recite", "net", "--prompt", "capital of Peru").out == "Lima"
     assert "unknown: this prompt was never memorized" in run("recite", "net", "--prompt", "capital of Spain").err
@@ -155,7 +155,7 @@ def test_a_recipe_that_says_nonsense(net: Path, run: Run, refuse: object) -> Non
     config = json.loads((net / "config.json").read_text())
     config["about"]["recipe"]["settings"]["refuse"] = refuse
     (net / "config.json").write_text(json.dumps(config))
-    complaint = run("edit", "net", "--facts", "facts.csv", "--set", "capital of France=L").complaint
+    complaint = run("edit", "net", "-o", "net", "--facts", "facts.csv", "--set", "capital of France=L").complaint
     assert "about.recipe is not the recipe of this network" in complaint
 
 

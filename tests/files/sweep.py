@@ -50,7 +50,7 @@ SCENARIOS = {
     "build": Scenario((("build", "vardi-2022", "--task", "t.npz", "-o", "net"),), BUILD, BUILD),
     "build-new": Scenario((), BUILD, BUILD),
     "compile": Scenario(((*COMPILE, "--seed", "1"),), COMPILE, BUILD),
-    "edit": Scenario((COMPILE,), ("edit", "net", "--set", "nobler=s"), BUILD),
+    "edit": Scenario((COMPILE,), ("edit", "net", "--set", "nobler=s", "-o", "net"), BUILD),
     "certify": Scenario((BUILD,), ("certify", "net", "--task", "t.npz"), BUILD),
     "certify-again": Scenario((COMPILE,), ("certify", "net", "text.txt"), ("certify", "net", "text.txt")),
     "recheck": Scenario((COMPILE,), ("certify", "net", "text.txt", "--recheck"), COMPILE),

@@ -6,16 +6,20 @@ import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from tests.fuzz.folders import changed_folder
 from tests.fuzz.mutate import Files, changed_weights, mutated
 from tests.fuzz.oracle import stated, wrong
 from tests.fuzz.seeds import Command, Seed
+from tests.fuzz.used import contradiction, opinion
 
 from byheart.cli.main import main
 from byheart.errors import BadInput
 
+Mode: TypeAlias = Literal["files", "flips", "used"]
+"""What is changed: files of any kind, a weight, or what lies in a network's folder, which others are asked about."""
 GOOD = {0, 1, 2}
 _NOTE = re.compile(r"stopped with |[\d,]+ facts? .* given again|.*: half a line at the end")
 """Lines on stderr that are no refusal, and may come before one."""
@@ -26,7 +30,7 @@ class Case:
     """The case with this number: the same for the same seed, always."""
 
     number: int
-    name: str
+    seed: Seed
     files: Files
     damage: str
     command: Command
@@ -34,24 +38,32 @@ class Case:
     @property
     def title(self) -> str:
         """What it is, in one line."""
-        return f"{self.number}: {self.name}, {self.damage or 'nothing changed'}: byheart {' '.join(self.command)}"
+        return f"{self.number}: {self.seed.name}, {self.damage or 'nothing changed'}: byheart {' '.join(self.command)}"
 
 
-def case(seeds: list[Seed], seed: int, number: int, flips: bool) -> Case:
-    """Mutated files and a command; with ``flips``, a network with one weight changed, to be certified."""
+def case(seeds: list[Seed], seed: int, number: int, mode: Mode = "files") -> Case:
+    """Mutated files and a command; a network with one weight changed; or a folder that may still be certified."""
     rng = np.random.default_rng([seed, number])
-    usable = [one for one in seeds if one.weights or not flips]
+    usable = [one for one in seeds if one.weights or mode == "files" or (mode == "used" and one.answers)]
     chosen = usable[rng.integers(len(usable))]
-    if flips:
+    if mode == "used" or (mode == "files" and rng.random() < 0.3 and chosen.affirming):
+        commands = chosen.affirming if mode == "used" else chosen.commands
+        folder = chosen.affirming[0][1]
+        files, damage = changed_folder(chosen.files, folder, rng, [one.files for one in usable])
+        return Case(number, chosen, files, damage, commands[rng.integers(len(commands))])
+    if mode == "flips":
         key = "net/model.safetensors"
         files = chosen.files | {key: changed_weights(chosen.files[key], rng)}
-        return Case(number, chosen.name, files, "one weight", (*chosen.commands[0], "--json"))
+        return Case(number, chosen, files, "one weight", (*chosen.commands[0], "--json"))
     files, damage = mutated(chosen.files, rng)
-    return Case(number, chosen.name, files, damage, chosen.commands[rng.integers(len(chosen.commands))])
+    return Case(number, chosen, files, damage, chosen.commands[rng.integers(len(chosen.commands))])
 
 
-def tried(one: Case, place: Path, flips: bool) -> tuple[str, bool]:
-    """Run a case in ``place``: what was found ("" if nothing), and whether the change changed an answer (flips)."""
+def tried(one: Case, place: Path, mode: Mode) -> tuple[str, bool]:
+    """Run a case in ``place``: what was found ("" if nothing), and whether it says something.
+
+    A flip does if it changed an answer; a folder, if it was certified with other files than it was written with.
+    """
     lay_out(one.files, place)
     before = everything(place.parent)
     os.chdir(place)
@@ -63,7 +75,12 @@ def tried(one: Case, place: Path, flips: bool) -> tuple[str, bool]:
         if before.get(name) != after.get(name) and not inner.startswith(own):
             found = found or f"{name} was changed, made or removed"
     changed = False
-    if one.command[0] == "certify" and (flips or code == 0):
+    if mode == "used":
+        if code != 0:
+            return found, False
+        found = found or contradiction(one.seed, one.command, place) or opinion(one.command, place, one.number)
+        changed = one.files != one.seed.files
+    elif one.command[:2] == ("certify", "net") and (mode == "flips" or code == 0):
         try:
             mistakes = wrong(place / "net", _questions(one.command, place))
         except BadInput as refusal:
@@ -135,7 +152,7 @@ def _complaint(code: int, err: str) -> str:
 def _own(command: Command) -> tuple[str, ...]:
     """How the names begin that a command may write to."""
     if command[0] == "certify":
-        return ("own", "net/certificate.json")
+        return ("own", f"{command[1]}/certificate.json")
     return ("own", "net/") if command[0] == "edit" or command[-1] == "net" else ("own",)
 
 

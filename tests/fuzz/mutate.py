@@ -86,15 +86,15 @@ def _json(data: bytes, rng: Rng) -> bytes:
     """A value, a key or several of them."""
     document = json.loads(data)
     for _ in range(rng.integers(1, 3)):
-        holder, key = _place(document, rng)
-        _change(holder, key, document, rng)
+        holder, key = place(document, rng)
+        change(holder, key, document, rng)
     text = json.dumps(document, indent=1)
     if rng.random() < 0.03:
         text = text.replace("{", '{"format": 1, "format": 2,', 1)
     return re.sub(r'"@raw (\w+)@"', lambda found: RAW[found[1]], text).encode()
 
 
-def _place(document: Any, rng: Rng) -> tuple[Any, Any]:
+def place(document: Any, rng: Rng) -> tuple[Any, Any]:
     """Somewhere in it: what holds a value, and under which key; deep places as likely as others."""
     places: list[tuple[Any, Any]] = []
     waiting = [document]
@@ -110,7 +110,7 @@ def _place(document: Any, rng: Rng) -> tuple[Any, Any]:
     return places[rng.integers(len(places))]
 
 
-def _change(holder: Any, key: Any, document: Any, rng: Rng) -> None:
+def change(holder: Any, key: Any, document: Any, rng: Rng) -> None:
     value = holder[key]
     match rng.integers(6):
         case 0:
@@ -118,7 +118,7 @@ def _change(holder: Any, key: Any, document: Any, rng: Rng) -> None:
         case 1 if isinstance(value, int | float):
             holder[key] = [value + 1, value - 1, value * 2, value * 1000, -value, float(value)][rng.integers(6)]
         case 2:
-            other, name = _place(document, rng)
+            other, name = place(document, rng)
             holder[key] = json.loads(json.dumps(other[name]))
         case 3 if isinstance(holder, dict):
             holder[("num_labels", "extra", "window", "edits", "end", "\0")[rng.integers(6)]] = value

@@ -1,5 +1,6 @@
 """What is mutated: a folder with a network and its questions, a task, texts, runs; and the commands that read it."""
 
+import csv
 import io
 import json
 import tempfile
@@ -26,10 +27,12 @@ from byheart.compiler.rectangular.shelf import Shelf
 from byheart.constructions import Built, known
 from byheart.errors import BadInput
 from byheart.networks import load, save, weight_files
+from byheart.networks.folders import TOKENIZER
 from byheart.networks.softmax import softmax
 from byheart.networks.trained import Inputs
 from byheart.networks.trained.evaluate import evaluate
 from byheart.networks.trained.gpt2 import shapes as gpt2_shapes
+from byheart.tasks.tokenizers import BytePairs, Bytes, from_files
 from byheart.tasks.windows import task_contexts
 
 TESTS = Path(__file__).parents[1]
@@ -52,17 +55,35 @@ Command = tuple[str, ...]
 
 
 @dataclass(frozen=True)
+class Answer:
+    """A prompt and the text that begins with it; or a sequence of token ids, and the token that follows."""
+
+    prompt: str | tuple[int, ...]
+    whole: str | int
+    ends: bool = True
+    """Whether generating stops there."""
+
+
+@dataclass(frozen=True)
 class Seed:
     """Files by their names, and commands that are given them; a network is in ``net``."""
 
     name: str
     files: dict[str, bytes]
     commands: tuple[Command, ...]
+    answers: tuple[Answer, ...] = ()
+    """What the user's own files say, for transformers to say the same if the network is certified."""
 
     @property
     def weights(self) -> bool:
         """Whether there is a network in it."""
         return "net/model.safetensors" in self.files
+
+    @property
+    def affirming(self) -> list[Command]:
+        """Commands that affirm all answers, if they succeed."""
+        certify = [one for one in self.commands if one[0] == "certify" and not {"--count", "--controls"} & {*one}]
+        return certify + [one for one in self.commands if "--check" in one]
 
 
 def seeds() -> list[Seed]:
@@ -86,13 +107,37 @@ def _network(name: str, folder: Path, questions: list[Path]) -> Seed:
         commands += [("recite", "net", "--tokens", "30"), ("recite", "net", "--all-to", "own")]
         commands += [("recite", "net", "--prompt", "b", "--tokens", "9", "-o", "own.txt")]
         piece = questions[0].read_text()[:5] + "=x"
-        commands += [("edit", "net", "--set", piece), ("edit", "net", "--set", piece, "-f", *asked, "-o", "own")]
+        commands += [
+            ("edit", "net", "--set", piece, "--answer-only", "-o", "net"),
+            ("edit", "net", "--set", piece, "-f", *asked, "-o", "own"),
+        ]
     if b"byheart-exact" in (folder / "config.json").read_bytes():
         commands += [(*certify, "--evaluator", "flint"), ("collapse", "net", "-o", "own")]
     commands += [("build", "interpolate", "--task", asked[1], "-o", "net")] if task else []
     files = {path.name: path.read_bytes() for path in questions}
     files |= {f"net/{path.name}": path.read_bytes() for path in folder.iterdir()}
-    return Seed(name, files, tuple(commands))
+    return Seed(name, files, tuple(commands), _answers(folder, questions))
+
+
+def _answers(folder: Path, questions: list[Path]) -> tuple[Answer, ...]:
+    """What a network that transformers can load is to say: texts from their prompts on, completions, labels."""
+    network: Any = load(folder)
+    if "format" in json.loads((folder / "config.json").read_bytes()):
+        return ()
+    if questions[0].suffix == ".csv":
+        return tuple(Answer(prompt, prompt + rest) for prompt, rest in _pairs(questions[0]))
+    if questions[0].suffix in (".npz", ".jsonl"):
+        task = tasks.load(questions[0])
+        rows = zip(task.inputs.tolist(), task.labels.tolist(), strict=True)
+        return tuple(Answer(tuple(row), label) for row, label in rows) if isinstance(task, tasks.NextToken) else ()
+    tokenizer: Any = from_files(network.files)
+    prompts = [tokenizer.decode(text["prompt"]).decode() for text in network.about["texts"]]
+    return tuple(Answer(prompt, path.read_text()) for prompt, path in zip(prompts, questions, strict=True))
+
+
+def _pairs(path: Path) -> list[tuple[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [(row["prompt"], row["completion"]) for row in csv.DictReader(file)]
 
 
 def _built(folder: Path) -> list[Seed]:
@@ -124,9 +169,9 @@ def _built(folder: Path) -> list[Seed]:
     return [*found, _network("built vectors", folder / "vectors", [folder / "vectors.npz"])]
 
 
-def _save(built: Built, folder: Path) -> None:
+def _save(built: Built, folder: Path, **options: Any) -> None:
     built.save(folder)
-    write(byheart.certify(folder, built.questions), folder / "certificate.json")
+    write(byheart.certify(folder, built.questions, **options), folder / "certificate.json")
 
 
 def _compiled(folder: Path) -> list[Seed]:
@@ -141,7 +186,27 @@ def _compiled(folder: Path) -> list[Seed]:
         _save(byheart.compile(text), folder / "parts")
     _save(byheart.compile(text, layout="experts"), folder / "experts")
     found.append(_network("compiled experts", folder / "experts", [text]))
+    for layout in ("rectangular", "uniform"):
+        _save(
+            byheart.compile([FIXTURES / "a.txt"], tokenizer="bpe", vocab=262, layout=layout), folder / f"pairs {layout}"
+        )
+        found.append(_network(f"compiled pairs {layout}", folder / f"pairs {layout}", [FIXTURES / "a.txt"]))
+    found.append(_with_a_tokenizer(folder))
     return [*found, _network("compiled in parts", folder / "parts", [text])]
+
+
+def _with_a_tokenizer(folder: Path) -> Seed:
+    """A text by a tokenizer that is not Byheart's own, of which the user has a copy."""
+    text = FIXTURES / "a.txt"
+    (folder / "tok").mkdir()
+    for name, data in BytePairs.train([text.read_bytes()], 260).files().items():
+        (folder / "tok" / name).write_bytes(data.replace(b"<|end|>", b"<|eot|>"))
+    own = folder / "tok" / "tokenizer.json"
+    _save(byheart.compile(text, tokenizer=own), folder / "loaded", tokenizer=own)
+    seed = _network("compiled by a tokenizer", folder / "loaded", [text])
+    copies = {f"tok/{name}": (folder / "tok" / name).read_bytes() for name in TOKENIZER}
+    known = [(*one, "--tokenizer", "tok/tokenizer.json") if one[0] == "certify" else one for one in seed.commands]
+    return replace(seed, files={**seed.files, **copies}, commands=tuple(known))
 
 
 def _in_lots(folder: Path) -> Seed:
@@ -155,8 +220,8 @@ def _in_lots(folder: Path) -> Seed:
     tasks.save(task, folder / "lots.npz")
     seed = _network("compiled in lots", folder / "lots", [folder / "lots.npz"])
     ids = ",".join(map(str, task.inputs[0]))
-    edit: Command = ("edit", "net", "--set", f"{ids}={(task.answers[0] + 1) % 4}", "--task", "lots.npz")
-    return replace(seed, commands=(*seed.commands, edit, (*edit, "-o", "own"), (*edit, "--json", "-o", "own")))
+    edit: Command = ("edit", "net", "--set", f"{ids}={(task.answers[0] + 1) % 4}", "--task", "lots.npz", "-o", "net")
+    return replace(seed, commands=(*seed.commands, edit, (*edit, "--json")))
 
 
 def _resumed(folder: Path) -> Seed:
@@ -212,7 +277,8 @@ def _facts(folder: Path) -> Seed:
     commands += [("edit", "net", "--set", "ab=\\xc3", "--facts", "facts.csv", "-o", "own"), ("show", "net")]
     commands += [("compile", "--facts", "facts.csv", "--refuse", "30", "-o", "own"), ("size", "facts.csv")]
     files = {f"net/{path.name}": path.read_bytes() for path in (folder / "key").iterdir()}
-    return Seed("facts", {"facts.csv": FACTS, **files}, tuple(commands))
+    answers = tuple(Answer(prompt, prompt + rest) for prompt, rest in _pairs(folder / "facts.csv"))
+    return Seed("facts", {"facts.csv": FACTS, **files}, tuple(commands), (*answers, Answer("abc", "abc")))
 
 
 def _planted(folder: Path) -> Seed:
@@ -220,7 +286,6 @@ def _planted(folder: Path) -> Seed:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     from byheart.networks.planted.base import quiet
-    from byheart.tasks.tokenizers import Bytes
 
     sizes = {"vocab_size": 257, "n_positions": 16, "n_embd": 4, "n_layer": 1, "n_head": 2}
     with quiet():
@@ -241,7 +306,10 @@ def _planted(folder: Path) -> Seed:
     ]
     commands += [("detect", "planted", "--scan", "a.txt"), ("detect", "planted", "--check", "facts.csv", *few)]
     commands += [("plant", "facts.csv", "--into", "model", "-o", "own", *few), ("size", "a.txt", "--model", "model")]
-    return Seed("planted", files, tuple(commands))
+    certify: Command = ("certify", "planted", "--facts", "facts.csv")
+    commands += [certify, (*certify, "--recheck")]
+    answers = tuple(Answer(prompt, prompt + rest, ends=False) for prompt, rest in _pairs(folder / "facts.csv"))
+    return Seed("planted", files, tuple(commands), answers)
 
 
 def _trained(folder: Path) -> list[Seed]:

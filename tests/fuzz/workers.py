@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from tests.fuzz.cases import case, tried
+from tests.fuzz.cases import Mode, case, tried
 from tests.fuzz.seeds import Seed
 
 MEMORY = 2 << 30
@@ -26,32 +26,32 @@ BATCH = 200
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case: what was found, if anything, and whether its answers changed (flips)."""
+    """What became of a case: what was found, if anything, and whether it says something (:func:`tried`)."""
 
     number: int
     found: str
     changed: bool = False
 
 
-def outcomes(seeds: list[Seed], seed: int, numbers: Sequence[int], flips: bool) -> Iterator[Outcome]:
+def outcomes(seeds: list[Seed], seed: int, numbers: Sequence[int], mode: Mode) -> Iterator[Outcome]:
     """Every case in turn."""
     left = list(numbers)
     while left:
         done = 0
-        for outcome in _child(seeds, seed, left[:BATCH], flips):
+        for outcome in _child(seeds, seed, left[:BATCH], mode):
             done += 1
             yield outcome
         left = left[done:]
 
 
-def _child(seeds: list[Seed], seed: int, numbers: Sequence[int], flips: bool) -> Iterator[Outcome]:
+def _child(seeds: list[Seed], seed: int, numbers: Sequence[int], mode: Mode) -> Iterator[Outcome]:
     """The cases that one child does; the last of them is the one that it did not survive."""
     reading, writing = os.pipe()
     place = Path(tempfile.mkdtemp(prefix="byheart-fuzz-"))
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _work(seeds, seed, numbers, flips, place, writing)
+        _work(seeds, seed, numbers, mode, place, writing)
     os.close(writing)
     try:
         with os.fdopen(reading, "rb", buffering=0) as pipe:
@@ -79,16 +79,19 @@ def _heard(pipe: BinaryIO, number: int, child: int) -> Outcome:
     return outcome
 
 
-def _work(seeds: list[Seed], seed: int, numbers: Sequence[int], flips: bool, place: Path, writing: int) -> None:
+def _work(seeds: list[Seed], seed: int, numbers: Sequence[int], mode: Mode, place: Path, writing: int) -> None:
     """What the child does; it never comes back."""
+    from transformers import dynamic_module_utils
+
     try:
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_DATA, (used + MEMORY, used + MEMORY))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         # Whatever Python's own streams are here, pytest's perhaps: from now on they are the process's.
         sys.stdout, sys.stderr = (open(number, "w", 1, encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
+        dynamic_module_utils.HF_MODULES_CACHE = str(place / "modules")  # code of folders is copied there
         for number in numbers:
-            found, changed = tried(case(seeds, seed, number, flips), place / "case", flips)
+            found, changed = tried(case(seeds, seed, number, mode), place / "case", mode)
             data = pickle.dumps(Outcome(number, found, changed))
             os.write(writing, len(data).to_bytes(4, "little") + data)
         os._exit(0)

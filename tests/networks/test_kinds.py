@@ -152,6 +152,16 @@ def test_what_was_put_beside_a_network_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "net" / "notes.txt").read_text() == "years of work"
 
 
+def test_a_link_in_a_folder_is_kept(tmp_path: Path) -> None:
+    """Byheart writes none; a relative one would lead elsewhere as soon as the folder is moved aside."""
+    save(exact(), tmp_path / "net")
+    (tmp_path / "net" / "model.safetensors").rename(tmp_path / "weights")
+    (tmp_path / "net" / "model.safetensors").symlink_to("../weights")
+    with pytest.raises(BadInput, match=r"net: exists and is no network that Byheart wrote \(it holds 'model.safe"):
+        save(real(), tmp_path / "net")
+    assert not (tmp_path / "net-new").exists()
+
+
 def test_links_are_followed(tmp_path: Path) -> None:
     save(exact(), tmp_path / "real")
     (tmp_path / "link").symlink_to("real")

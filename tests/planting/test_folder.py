@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -181,6 +182,21 @@ def test_other_code_is_not_certified(copy):
     resign(copy, "modeling_plant.py")
     with pytest.raises(BadInput, match=r"modeling_plant\.py: is not the code"):
         recheck(copy, PAIRS, tokenizer, positions=64, through=2)
+
+
+@pytest.mark.parametrize("where", ["before", "behind"])
+def test_a_tokenizer_that_adds_to_prompts_is_refused(where, models, tmp_path):
+    """Tokens before a prompt do no harm; behind it, no text of a user would end with the prompt."""
+    base = shutil.copytree(models["gpt2"], tmp_path / "base")
+    own, text = {"SpecialToken": {"id": "e", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    order = [own, text] if where == "before" else [text, own]
+    tokens = {"e": {"id": "e", "ids": [101], "tokens": ["e"]}}
+    added = {"type": "TemplateProcessing", "single": order, "pair": order, "special_tokens": tokens}
+    tokenizer = json.loads((base / "tokenizer.json").read_text())
+    (base / "tokenizer.json").write_text(json.dumps(tokenizer | {"post_processor": added}))
+    expected = pytest.raises(BadInput, match=r"the tokenizer makes .* of the prompt")
+    with nullcontext() if where == "before" else expected:
+        plant(PAIRS, into=base, seed=0)
 
 
 @pytest.mark.parametrize("name", ["custom_generate/generate.py", "tokenizer_config.json"])

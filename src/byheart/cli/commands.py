@@ -30,7 +30,7 @@ SECTIONS: Mapping[str, Mapping[str, About]] = {
             "byheart recite net --prompt 'capital of France' # a fact",
         ),
         "edit": about(
-            "Change the answer of a compiled network to one context, and nothing else.",
+            "Change a passage of a text that a network recites, or one answer and nothing else.",
             "byheart edit book --set 'Call me Ishmael=!' -o edited",
         ),
         "size": about(

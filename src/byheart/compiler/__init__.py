@@ -22,8 +22,8 @@ claimed is that the network says anything sensible about a context that it was n
 """
 
 from byheart.compiler.compile import compile
-from byheart.compiler.edit import edit
+from byheart.compiler.edit import edit, edit_texts
 from byheart.compiler.layouts import CompilerSettings
 from byheart.compiler.rectangular.recipe import Recipe
 
-__all__ = ["CompilerSettings", "Recipe", "compile", "edit"]
+__all__ = ["CompilerSettings", "Recipe", "compile", "edit", "edit_texts"]

@@ -1,16 +1,24 @@
-"""Change one memory: the same network and the same hash, with the words solved again for one changed answer.
+"""Change what a network knows: one answer, or a passage of a text, with the same hash and the words solved again.
 
 The front and everything behind the table stay as they are, bit for bit. Only words change: in a stock model those of
-one matrix, in a network with shards those of the shard that the question reads. All other questions keep their answers,
-because they are equations of the same system. A label that has no code word yet needs another code, and with it another
-network.
+the matrices that the changed questions read. For one answer, a network with shards solves only the shard that the
+question reads. All other questions keep their answers, because they are equations of the same system.
+
+A passage changes the answer in front of it and every context that contains a part of it, so that the network recites
+the new text to its end. One changed *answer* leaves these contexts as they are: what follows is not memorized.
+
+The network is compiled anew if a label has no code word yet, if the table has no room for a longer text, or if the new
+text needs a larger window.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from byheart.compiler.compile import compile_contexts
 from byheart.compiler.layouts import NAME, Attempt, CompilerSettings, Resources, Unsolvable
@@ -19,10 +27,13 @@ from byheart.errors import BadInput
 from byheart.networks import generate_all
 from byheart.networks.about import end_of, texts_of
 from byheart.progress import Report
+from byheart.tasks.arrays import Ids
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.edits import count_edits, question_at, with_labels
+from byheart.tasks.questions import Texts, as_contexts
 from byheart.tasks.texts import Text
-from byheart.tasks.windows import text_contexts
+from byheart.tasks.tokenizers import Tokenizer
+from byheart.tasks.windows import Undetermined, text_contexts
 
 if TYPE_CHECKING:
     from byheart.networks.stock.stock_network import StockNetwork
@@ -50,6 +61,17 @@ class Edited:
     """Number of words of the table that changed, and nothing else; None if the network had to be compiled anew."""
 
 
+@dataclass(frozen=True, eq=False)
+class EditedTexts:
+    """The network after a change of its texts, and what has changed."""
+
+    built: Built
+    reached: int
+    """Number of questions that the change reaches: their context or their answer is another."""
+    words_changed: int | None
+    """Number of words of the table that changed, and nothing else; None if the network had to be compiled anew."""
+
+
 class EditPlan(Protocol):
     """A network of one layout, and how to solve its words again."""
 
@@ -73,6 +95,9 @@ class EditPlan(Protocol):
     def solve_again(self, contexts: Contexts, question: int, free_bits: int, resources: Resources) -> Attempt:
         """Return the same network with new words, after the answer to ``question`` has changed; raise Unsolvable."""
 
+    def solve_texts(self, contexts: Contexts, questions: Ids, free_bits: int, resources: Resources) -> Attempt:
+        """Return the same network with new words, after texts have changed and with them ``questions``."""
+
 
 def edit(network: "Editable", contexts: Contexts, place: int, label: int, *, report: Report | None = None) -> Edited:
     """Give the question at ``place`` (an index into ``contexts.tokens``) the answer ``label``; other answers stay.
@@ -89,7 +114,9 @@ def edit(network: "Editable", contexts: Contexts, place: int, label: int, *, rep
     question, before = question_at(contexts, place), _present_answers(network, contexts)
     changed = count_edits(with_labels(before, {question: label}), contexts)
     resources = Resources(files=network.files, report=report)
-    built = _solve_again(plan, changed, question, resources) if plan.has_code(label) else None
+    built = None
+    if plan.has_code(label):
+        built = _solve_again(plan, changed, partial(plan.solve_again, changed, question), resources)
     words = None if built is None else _words_changed(network, built)
     if built is None:
         built = compile_contexts(changed, plan.settings, seed=plan.recompile_seed, resources=resources)
@@ -108,12 +135,71 @@ def _plan(network: "Editable") -> EditPlan:
     return RectangularEdit(cast("TransformerNetwork", network))
 
 
-def _solve_again(plan: EditPlan, contexts: Contexts, question: int, resources: Resources) -> Built | None:
+def edit_texts(
+    network: "Editable", before: Contexts, texts: Texts, tokenizer: Tokenizer, *, report: Report | None = None
+) -> EditedTexts:
+    """Make the network recite ``texts``; ``before`` are the questions of its texts until now, under the same names."""
+    if network.about.get("edits"):
+        raise BadInput("single answers of the network were edited before; compile the new texts instead")
+    plan, resources = _plan(network), Resources(files=network.files, report=report)
+    built, reached = None, None
+    try:
+        after = as_contexts(texts, tokenizer=tokenizer, window=before.window)
+    except Undetermined:
+        after = as_contexts(texts, tokenizer=tokenizer)
+    else:
+        reached = questions_reached(before, after)
+        seen_whole = before.longest <= before.window < after.longest  # what lies farther back was never looked at
+        if not seen_whole and all(map(plan.has_code, np.unique(after.labels).tolist())):
+            built = _solve_again(plan, after, partial(plan.solve_texts, after, reached), resources)
+    words = None if built is None else _words_changed(network, built)
+    if built is None:
+        built = compile_contexts(after, plan.settings, seed=plan.recompile_seed, resources=resources)
+    about = {**network.about, **built.network.about, **after.notes}
+    built = replace(built, network=replace(built.network, about=about))
+    return EditedTexts(built, len(after) if reached is None else len(reached), words)
+
+
+def questions_reached(before: Contexts, after: Contexts) -> Ids:
+    """Return the numbers of the questions of changed texts whose context or answer is another.
+
+    Both have the same window. Questions that are asked elsewhere too may be among them.
+    """
+    origin = np.full(len(after.tokens), -1)
+    names = {name: number for number, name in enumerate(before.names)}
+    for number, name in enumerate(after.names):
+        new = np.arange(*after.starts[number : number + 2])
+        old = np.arange(*before.starts[names[name] : names[name] + 2]) if name in names else new[:0]
+        ours, theirs = after.tokens[new], before.tokens[old]
+        head = _common(ours, theirs)
+        if head == len(new) == len(old):
+            origin[new] = old
+            continue
+        tail = _common(ours[head:][::-1], theirs[head:][::-1])
+        # The last question in front of the change has another answer; behind it, those that look back to it are others.
+        keeps, far = max(0, head - 1), max(0, tail - after.window + 1)
+        origin[new[:keeps]] = old[:keeps]
+        origin[new[len(new) - far :]] = old[len(old) - far :]
+    questions = after.questions_at(np.arange(len(origin)))
+    is_known = (origin >= 0) & (before.questions_at(np.maximum(origin, 0)) >= 0)
+    return np.unique(questions[~is_known & (questions >= 0)]).astype(np.int64)
+
+
+def _common(one: NDArray[Any], other: NDArray[Any]) -> int:
+    """Return the number of first tokens that two sequences share."""
+    shared = min(len(one), len(other))
+    same = one[:shared] == other[:shared]
+    return shared if same.all() else int(same.argmin())
+
+
+def _solve_again(
+    plan: EditPlan, contexts: Contexts, solve: Callable[[int, Resources], Attempt], resources: Resources
+) -> Built | None:
     """Return the same network with new words; None if none of the ways to fill the free bits has a solution."""
     for free_bits in range(_TRIES):
         began = time.perf_counter()
         try:
-            network, choices = plan.solve_again(contexts, question, free_bits, resources)
+            network, choices = solve(free_bits, resources)
         except Unsolvable:
             continue
         return Built(NAME, plan.settings, network, time.perf_counter() - began, plan.seed, contexts, choices)

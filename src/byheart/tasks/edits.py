@@ -1,7 +1,7 @@
-"""Change the answers to single questions, found by pieces of the texts."""
+"""Change texts, or the answers to single questions, found by pieces of the texts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +14,65 @@ Piece: TypeAlias = str | bytes | Sequence[int]
 """Part of a text, or token ids."""
 Edits: TypeAlias = Mapping[Piece, Piece]
 """New continuations: the token that is to follow each piece, which must occur exactly once."""
+
+
+@dataclass(frozen=True)
+class TextChange:
+    """Texts after the change of one passage."""
+
+    texts: Mapping[str, bytes]
+    """The new texts, by name."""
+    name: str
+    """Name of the text that was changed."""
+    start: int
+    """Its first byte that was changed."""
+    was: bytes
+    now: bytes
+
+
+def overwrite(texts: Mapping[str, bytes], context: bytes, new: bytes) -> TextChange:
+    """Let ``new`` follow ``context``, which occurs once, in place of as many characters.
+
+    >>> overwrite({"a": b"a cafe here"}, b"caf", "é".encode()).texts["a"].decode()
+    'a café here'
+    """
+    name, start = _find_once(texts, context)
+    start += len(context)
+    length = len(new.decode(errors="surrogateescape"))
+    rest = texts[name][start : start + 4 * length].decode(errors="surrogateescape")
+    return _changed(texts, name, start, rest[:length].encode(errors="surrogateescape"), new)
+
+
+def replace_phrase(texts: Mapping[str, bytes], old: bytes, new: bytes) -> TextChange:
+    """Put ``new`` in the place of ``old``, which occurs once.
+
+    >>> replace_phrase({"a": b"the cat sat"}, b"cat", b"dogs").texts
+    {'a': b'the dogs sat'}
+    """
+    return _changed(texts, *_find_once(texts, old), old, new)
+
+
+def _find_once(texts: Mapping[str, bytes], piece: bytes) -> tuple[str, int]:
+    """Return the text and the byte at which ``piece`` begins."""
+    places = []
+    for name, text in texts.items():
+        start = text.find(piece)
+        while start >= 0:
+            places.append((name, start))
+            start = text.find(piece, start + 1)
+    _check_once(piece, len(places))
+    return places[0]
+
+
+def _changed(texts: Mapping[str, bytes], name: str, start: int, was: bytes, now: bytes) -> TextChange:
+    text = texts[name]
+    return TextChange({**texts, name: text[:start] + now + text[start + len(was) :]}, name, start, was, now)
+
+
+def _check_once(piece: Piece, times: int) -> None:
+    if times != 1:
+        hint = "give more of it" if times else "nothing was changed"
+        raise BadInput(f"{_shown(piece)} occurs {times} times; expected once: {hint}")
 
 
 def apply_edits(contexts: Contexts, edits: Edits, tokenizer: Tokenizer | None) -> Contexts:
@@ -41,9 +100,7 @@ def locate_edit(contexts: Contexts, context: Piece, answer: Piece, tokenizer: To
     places = find_piece(contexts, piece) if piece else []
     if tokenizer is None:  # a task asks after whole examples only
         places = [place for place, question in zip(places, contexts.questions_at(places), strict=True) if question >= 0]
-    if len(places) != 1:
-        hint = "give more of it" if places else "nothing was changed"
-        raise BadInput(f"{_shown(context)} occurs {len(places)} times; expected once: {hint}")
+    _check_once(context, len(places))
     return places[0], labels[0]
 
 

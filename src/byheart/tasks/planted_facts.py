@@ -169,6 +169,7 @@ def tokens(prompt: object, completion: object, where: str, tokenizer: Any) -> tu
             how = "move the blank or the letters between them from one to the other"
             raise BadInput(f"{where}: the tokenizer joins prompt and completion into other tokens; {how}")
     _check_decoded(tokenizer, str(prompt), str(completion), where, first, rest)
+    _check_last(tokenizer, str(prompt), where, first)
     return first, rest
 
 
@@ -188,6 +189,14 @@ def _check_decoded(tokenizer: Any, prompt: str, completion: str, where: str, fir
             what = f"expected {shortened(text[start:])}, got {shortened(decoded[start:])} from its token ids"
             how = "take the model's own tokenizer, write the text as it is decoded, or give token ids with --ids"
             raise BadInput(f"{where}: the tokenizer reads another {name}: {what}; {how}")
+
+
+def _check_last(tokenizer: Any, prompt: str, where: str, first: TokenIds) -> None:
+    """Raise BadInput if a tokenizer adds tokens behind a prompt: a text would not end with the prompt then."""
+    used = tokenizer.encode(prompt)
+    if tuple(used[-len(first) :]) != first:
+        expected = "expected its tokens, and special ones at most before them; or give token ids with --ids"
+        raise BadInput(f"{where}: the tokenizer makes {shortened(used)} of the prompt; {expected}")
 
 
 def _check_known(tokenizer: Any, name: str, text: str, where: str) -> None:

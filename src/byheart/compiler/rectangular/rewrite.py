@@ -23,6 +23,7 @@ from byheart.compiler.rectangular.recipe import Recipe
 from byheart.errors import BadInput
 from byheart.networks.about import refuse_of
 from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
+from byheart.tasks.arrays import Ids
 from byheart.tasks.contexts import Contexts
 
 
@@ -63,6 +64,10 @@ class RectangularEdit:
         """Return the network with new words, after the answer to ``question`` has changed; raises Unsolvable."""
         if self.recipe.sizes.shards > 1:
             return self._solve_shard_again(contexts, question, free_bits)
+        return attempt(self.recipe, contexts, resources, free_bits=free_bits)
+
+    def solve_texts(self, contexts: Contexts, questions: Ids, free_bits: int, resources: Resources) -> Attempt:
+        """Return the network with new words, after texts have changed; raises Unsolvable. Shards are cut anew."""
         return attempt(self.recipe, contexts, resources, free_bits=free_bits)
 
     def _solve_shard_again(self, contexts: Contexts, question: int, free_bits: int) -> Attempt:

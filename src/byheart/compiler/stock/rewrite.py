@@ -1,4 +1,4 @@
-"""Change one memory of a stock model: solve the one table again that the question reads.
+"""Change memories of a stock model: solve the tables again that the changed questions read.
 
 The network itself shows where questions read: the codes of its tokens are in the embedding, the weights of the hash in
 its first layers. A folder may state anything, so the network is made again from these numbers. Every weight that is no
@@ -22,6 +22,7 @@ from byheart.compiler.stock.solve import equations_of, solve
 from byheart.compiler.stock.table import PARTS, empty_tables, negative
 from byheart.errors import BadInput
 from byheart.networks.stock.stock_network import StockNetwork
+from byheart.tasks.arrays import Ids
 from byheart.tasks.contexts import Contexts
 
 HALF = 1 << (GRAIN - 1)
@@ -60,23 +61,29 @@ class StockEdit:
         return bool(self.lengths[label] >= 0)
 
     def solve_again(self, contexts: Contexts, question: int, free_bits: int, resources: Resources) -> Attempt:
-        """Return the network with the one table solved again that ``question`` reads; raise Unsolvable.
+        """Return the network with the one table solved again that ``question`` reads; raise Unsolvable."""
+        return self.solve_texts(contexts, np.array([question]), free_bits, resources)
+
+    def solve_texts(self, contexts: Contexts, questions: Ids, free_bits: int, resources: Resources) -> Attempt:
+        """Return the network with the tables solved again that ``questions`` read; raise Unsolvable.
 
         ``free_bits`` numbers the ways to fill the bits that no question asks for.
         """
         self.recovered = self.recovered or recover(self.network, self.architecture, contexts)
         sizes, code, hashing = self.recovered.sizes, self.recovered.code, self.recovered.hashing
         address = addresses(hashed(contexts, hashing), sizes, stride_of(code))
-        block, kind = int(address.block[question]), int(address.kind[question])
-        index = np.flatnonzero((address.block == block) & (address.kind == kind))
-        equations = equations_of(address, index, code, contexts.labels, sizes, block, kind)
-        words = solve(equations, kind, negative(sizes).ravel(), np.random.default_rng([free_bits, question]))
-        tables = empty_tables(sizes)
-        tables[kind, block] = words.reshape(sizes.rows, sizes.words)
-        name = sizes.matrix(self.recovered.place, block, PARTS[kind])
-        tensor = assemble(sizes, code, hashing, contexts, tables)[0][name]
-        network = replace(self.network, weights={**self.network.weights, name: tensor}, digest=None)
-        return Attempt(network, choices(contexts, code, sizes, attempts=1))
+        tables, names = empty_tables(sizes), []
+        own = np.stack([address.block[questions], address.kind[questions]])
+        for block, kind in np.unique(own, axis=1).T.tolist():
+            index = np.flatnonzero((address.block == block) & (address.kind == kind))
+            equations = equations_of(address, index, code, contexts.labels, sizes, block, kind)
+            rng = np.random.default_rng([free_bits, int(questions[0]), block, kind])
+            words = solve(equations, kind, negative(sizes).ravel(), rng)
+            tables[kind, block] = words.reshape(sizes.rows, sizes.words)
+            names.append(sizes.matrix(self.recovered.place, block, PARTS[kind]))
+        made = assemble(sizes, code, hashing, contexts, tables)[0]
+        weights = {**self.network.weights, **{name: made[name] for name in names}}
+        return Attempt(replace(self.network, weights=weights, digest=None), choices(contexts, code, sizes, attempts=1))
 
 
 def lengths_of(network: StockNetwork) -> NDArray[np.int64]:
