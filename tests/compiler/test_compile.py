@@ -193,8 +193,6 @@ def test_settings_one_by_one() -> None:
     assert compile(HAMLET, precision="float64", words=60).network.fingerprint == whole.network.fingerprint
     with pytest.raises(BadInput, match="settings are given twice"):
         compile(HAMLET, settings=CompilerSettings(), words=31)
-    with pytest.raises(BadInput, match=r"reciting has no setting called .size.; it has precision, words, layout"):
-        compile(HAMLET, size=3)
 
 
 def test_progress() -> None:
