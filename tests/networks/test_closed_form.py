@@ -20,7 +20,7 @@ from byheart.certificates.judges import judge_asked
 from byheart.cli.certify import CertifyCommand
 from byheart.errors import BadInput
 from byheart.networks import save
-from byheart.networks.closed_form import EARLIER_CODE, HARMLESS
+from byheart.networks.closed_form import EARLIER_CODE, HARMLESS, unchanged
 from byheart.networks.folders import CONFIG, GRID
 from byheart.networks.transformer.modeling import modeling
 from byheart.tasks.tokenizers import Bytes
@@ -210,6 +210,17 @@ def test_a_folder_that_changes_meanwhile_is_not_certified(
     with pytest.raises(BadInput, match="was changed while it was checked"):
         (command if by == "command" else partial(certify, folder, tmp_path / "a.txt"))()
     assert not (folder / "certificate.json").exists()
+
+
+def test_links_lead_nowhere(tmp_path: Path) -> None:
+    """Who asks what has changed must not walk through the user's whole disk."""
+    folder = Path(shutil.copytree(GOLDEN / "texts", tmp_path / "texts"))
+    (tmp_path / "disk").mkdir()
+    (folder / "x").symlink_to("../disk")
+    with unchanged(folder):
+        (tmp_path / "disk" / "more.txt").write_text("")
+    with pytest.raises(BadInput, match="holds 'x'"):
+        load_closed(folder)
 
 
 def test_verify_has_the_same_lists() -> None:
