@@ -24,7 +24,7 @@ from byheart.executors import Workplace
 from byheart.files.writing import check_apart, check_file
 from byheart.networks import Network
 from byheart.networks.closed_form import unchanged
-from byheart.networks.folders import model_type
+from byheart.networks.folders import PLANTED, model_type
 from byheart.tasks import Questions
 from byheart.tasks.edits import Piece
 from byheart.tasks.loaded_tokenizer import LoadedTokenizer, load_tokenizer
@@ -33,8 +33,6 @@ from byheart.tasks.tokenizers import Tokenizer, from_files
 if TYPE_CHECKING:  # torch is slow to import
     from byheart.certificates.refusal import RefusalStatus
 
-PLANTED = "byheart-plant"
-"""The ``model_type`` of a model with planted memories."""
 PLANTED_OPTIONS = {"network", "facts", "columns", "recheck", "out", "executor", "seed", "json"}
 """Options that certify a model with planted memories."""
 AGAIN = (
