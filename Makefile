@@ -52,16 +52,16 @@ fuzz: setup  ## damaged files of every kind, and flipped weights; make fuzz COUN
 lens: setup  ## TransformerLens into .venv (400 MB), and the tests of the export to it
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lens]'
 	$(BIN)/python -m pytest -q tests/test_lens.py
-	$(BIN)/python -m pytest -q tests/export/test_page.py -k lens
+	$(BIN)/python -m pytest -q tests/exporting/test_page.py -k lens
 
 gguf: setup  ## llama-cpp-python into .venv (built from source: minutes), and the tests of the export to llama.cpp
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[gguf]' llama-cpp-python
-	$(BIN)/python -m pytest -q tests/export/test_gguf.py
-	$(BIN)/python -m pytest -q tests/export/test_page.py -k 'gguf or llama'
+	$(BIN)/python -m pytest -q tests/exporting/test_gguf.py
+	$(BIN)/python -m pytest -q tests/exporting/test_page.py -k 'gguf or llama'
 
 onnx: setup  ## all tests of the export to ONNX; CI runs those that take seconds
-	ONNX=all $(BIN)/python -m pytest -q tests/export/test_onnx.py
-	ONNX=all $(BIN)/python -m pytest -q tests/export/test_page.py -k ONNX
+	ONNX=all $(BIN)/python -m pytest -q tests/exporting/test_onnx.py
+	ONNX=all $(BIN)/python -m pytest -q tests/exporting/test_page.py -k ONNX
 
 ray: setup  ## Ray into .venv (240 MB), and the tests on a cluster of two nodes
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'

@@ -13,7 +13,7 @@ def test_the_menu() -> None:
     assert {"build", "certify", "compile", "load", "networks", "tasks"} <= set(dir(byheart))
     for name in dir(byheart):
         assert getattr(byheart, name) is not None
-    with pytest.raises(AttributeError, match="module 'byheart' has no attribute 'biuld'"):
+    with pytest.raises(AttributeError, match="module 'byheart' has no attribute 'biuld'; did you mean 'build'"):
         _ = byheart.biuld
 
 
@@ -35,7 +35,7 @@ def test_tasks_from_lists_and_arrays() -> None:
 
 def test_wrong_types_get_a_sentence() -> None:
     built = byheart.build("interpolate", NextToken([[0], [1]], [0, 1]))
-    with pytest.raises(BadInput, match="got int; expected a task such as"):
+    with pytest.raises(BadInput, match="got int; expected a task, texts"):
         byheart.certify(built, 5)
     with pytest.raises(BadInput, match=r"got list; expected a network, a result of byheart\.build, or a folder"):
         byheart.certify([1, 2], NextToken([[0]], [0]))

@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import io
 import json
 import math
 import os
@@ -10,14 +11,16 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
 import byheart
 from byheart import verify
@@ -56,7 +59,7 @@ from byheart.tasks import (
 from byheart.tasks import save as save_task
 
 SOURCE = Path(verify.__file__)
-FIXTURES = Path(__file__).parent / "fixtures" / "0.1.0"
+FIXTURES, GOLDEN = Path(__file__).parent / "fixtures" / "0.1.0", Path(__file__).parent / "golden" / "files"
 TEXT = "It was the best of times, it was the worst of times"
 ONE = integers([[1]])
 PART, INDEX = "model-{:05}-of-00003.safetensors", "model.safetensors.index.json"
@@ -629,3 +632,71 @@ def test_hostile_arrays(tmp_path: Path) -> None:
     weights.write_bytes(struct.pack("<Q", 1 << 62) + data[8:])
     refused(run(folder, "--task", FIXTURES / "next.jsonl"))
     assert "no such file" in refused(run(FIXTURES / "folding", "--task", "/dev/zero"))
+
+
+def without_end(folder: Path) -> None:
+    """Take away what tells transformers where texts end: it would say more after them."""
+    config = json.loads((folder / "config.json").read_text())
+    for name in ("eos_token_id", "pad_token_id"):
+        del config[name]
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "generation_config.json").unlink()
+
+
+def with_settings_of_another_file(folder: Path) -> None:
+    """Replace the settings of the tokenizer: "<|end|>" in a text would be the end token."""
+    shutil.copy(folder / "tokenizer.json", folder / "tokenizer_config.json")
+
+
+def with_end_unknown(folder: Path) -> None:
+    """Remove the tokenizer: for a task of token ids, no token ends a text."""
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+
+
+def with_more_bits(folder: Path) -> None:
+    """Store in float32 a tensor that transformers rounds to bfloat16, because config.json says so."""
+    tensors = load_file(folder / "model.safetensors")
+    save_file({name: tensor.float() for name, tensor in tensors.items()}, folder / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("name", "lie", "reason"),
+    [
+        ("texts", without_end, "eos_token_id"),
+        ("texts", with_settings_of_another_file, "tokenizer_config.json"),
+        ("texts", with_end_unknown, "another token"),
+        ("bfloat", with_more_bits, "precision"),
+    ],
+)
+def test_what_transformers_would_run_otherwise_is_refused(
+    name: str, lie: Callable[[Path], None], reason: str, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
+    (tmp_path / "a.txt").write_text(f"{TEXT}, it was the age of wisdom")
+    save_task(NextToken([[*b"It was t"]], [ord("h")]), tmp_path / "t.npz")
+    questions = ("--task", tmp_path / "t.npz") if lie is with_end_unknown else (tmp_path / "a.txt", "--sample", 1)
+    assert run(folder, *questions).returncode == 0
+    lie(folder)
+    assert reason in refused(run(folder, *questions))
+
+
+def test_no_tensor_is_expanded_beyond_its_bytes(tmp_path: Path) -> None:
+    """Many axes take a list per entry each, and features that all rows of a matrix read take as much as the matrix."""
+    shape = [1 << 14, *[1] * 1000]
+    with pytest.raises(ValueError, match="too many lists"):
+        verify.decoded("U8", shape, bytes(1 << 14))
+    wide = {"spec.stream": 999_999, "spec.sublayers.0.reads": ["0:999999"]}
+    assert "no such features" in refused(run(changed(tmp_path / "net", "short", wide), FIXTURES / "a.txt"))
+
+
+def test_nothing_that_a_terminal_interprets_is_printed(tmp_path: Path) -> None:
+    """A name in an archive that is there twice is quoted in an error."""
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive, warnings.catch_warnings(action="ignore"):
+        array = io.BytesIO()
+        np.save(array, np.zeros(1, np.int64))
+        for _ in range(2):
+            archive.writestr("\x1b]0;title\x07.npy", array.getvalue())
+    said = refused(run(FIXTURES / "folding", "--task", tmp_path / "t.npz"))
+    assert "is there twice" in said
+    assert said.strip().isprintable()

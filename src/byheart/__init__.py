@@ -12,15 +12,21 @@ certificate that anyone can re-check.
 True
 >>> byheart.certify(byheart.compile("to be or not to be"), "to be or not to be").certified
 True
+>>> byheart.compile([("capital of France", "Paris")]).recite("capital of France")
+'Paris'
 
 =================  ==================================================================================
 :func:`build`      a construction's network for a task
 :func:`compile`    a float Transformer that recites texts, knows facts or answers a task
 :func:`load`       a network from its folder; what is built or compiled has ``.save(folder)``
+:func:`recite`     what a compiled network says, from a prompt or from the beginning of a text
 :func:`certify`    every answer of a network, checked
 :func:`size`       how large a model must be to memorize data, and whether one at hand has room
 :class:`Facts`     prompts and completions, from pairs or with ``Facts.read`` from files, to compile and certify
+:func:`export`     a compiled network in a file for llama.cpp (GGUF) or ONNX Runtime
 :func:`plant`      exact memories in a trained model of somebody's; needs transformers
+:func:`detect`     what was planted in a model
+:func:`unplant`    the model as it was before planting
 =================  ==================================================================================
 """
 
@@ -32,8 +38,9 @@ if _CHECKING:
     from byheart.certificates import certify
     from byheart.compiler import compile
     from byheart.constructions import build
-    from byheart.networks import load
-    from byheart.planting import plant
+    from byheart.exporting import export
+    from byheart.networks import load, recite
+    from byheart.planting import detect, plant, unplant
     from byheart.sizing import size
     from byheart.tasks import Facts
 
@@ -44,17 +51,25 @@ _FUNCTIONS = {
     "compile": "byheart.compiler",
     "Facts": "byheart.tasks",
     "load": "byheart.networks",
+    "recite": "byheart.networks",
+    "export": "byheart.exporting",
     "size": "byheart.sizing",
     "plant": "byheart.planting",
+    "detect": "byheart.planting",
+    "unplant": "byheart.planting",
 }
 __all__ = [  # noqa: RUF022 (the menu: verbs first)
     "build",
     "certify",
     "compile",
     "load",
+    "recite",
+    "export",
     "size",
     "Facts",
     "plant",
+    "detect",
+    "unplant",
     "approximation",
     "bounds",
     "certificates",
@@ -74,7 +89,9 @@ def __getattr__(name: str) -> object:
         return getattr(_import(_FUNCTIONS[name]), name)
     if name == "__version__":
         return _import("importlib.metadata").version("byheart")
-    raise AttributeError(f"module 'byheart' has no attribute {name!r}")
+    from byheart.errors import did_you_mean
+
+    raise AttributeError(f"module 'byheart' has no attribute {name!r}; {did_you_mean(name, __all__)}")
 
 
 def __dir__() -> list[str]:

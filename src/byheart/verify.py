@@ -1,7 +1,6 @@
 """A second opinion on a network of Byheart: one file that needs only Python's standard library.
 
-    python -I verify.py FOLDER --task task.npz        python -I verify.py FOLDER a.txt b.txt --sample 2000
-    python -I verify.py FOLDER --facts facts.csv
+    python -I verify.py FOLDER (a.txt b.txt | --task task.npz | --facts facts.csv) [--sample 2000]
 
 It reads a network's folder and the user's own questions, computes the answers anew, and calls an answer *right* only
 if that is proved. Numbers are integers over common denominators; exp and log are those of Python's ``decimal``.
@@ -20,10 +19,9 @@ if that is proved. Numbers are integers over common denominators; exp and log ar
   exactly 0 or 1 beyond 1000, where x may itself be rounded. An answer that is not proved like this is *undecided*.
 
 A folder must hold no file or key that Byheart does not write, since other programs might load it. Questions come from
-the user's files alone: edits that a folder mentions are not applied. If a folder says that it
-refuses prompts that are no facts, by 16 bits or more, then a prompt with a flipped bit is asked per fact, too. Sizes
-are checked before anything is expanded. Exit code 0: all answers asked for are proved right; 1: they are not; 2: a file
-is unreadable, or of an unknown kind.
+the user's files alone: edits that a folder mentions are not applied. If a folder says that it refuses prompts that are
+no facts, by 16 bits or more, a prompt with a flipped bit is asked per fact, too. Sizes are checked before anything is
+expanded. Exit code 0: all answers asked for are proved right; 1: they are not; 2: a file is unreadable, or unknown.
 """
 
 import sys
@@ -49,9 +47,9 @@ KEYS["byheart"] = {"model_type", "architectures", "auto_map", "dtype", "vocab_si
 KEYS["byheart"] |= {"eos_token_id", "pad_token_id"}
 CODE = {"ece625d5344100d41a1039147fe81d9830aa69d38e444835561228d0ecc4f482"}  # SHA-256 of the code for other programs
 CODE |= {"81967f53430ba89aeeac79d5fd5ecf08063de7959bd3ae8570554926e3c604e6"}
-TOKENIZERS = {"c4429f1e2474db4d04f444c85ff683b8823c1aab37bdfb4a3f2d640704907966"}  # of the files for bytes
-TOKENIZERS |= {"67af072b5fda6725e6b084009153609d306e9d98988084a34083f37d5a36fe51"}
-TOKENIZERS |= {"d976ae3c7792453442867c7875a242c3c7178f818a29680aad0d519f771ee206"}
+TOKENIZERS = {"c4429f1e2474db4d04f444c85ff683b8823c1aab37bdfb4a3f2d640704907966": "tokenizer.json"}  # those for bytes
+TOKENIZERS |= {"67af072b5fda6725e6b084009153609d306e9d98988084a34083f37d5a36fe51": "tokenizer_config.json"}
+TOKENIZERS |= {"d976ae3c7792453442867c7875a242c3c7178f818a29680aad0d519f771ee206": "tokenizer_config.json"}
 SOFT, CAUSAL, UNIFORM, HARD = (f"{word}Attention" for word in ("Softmax", "CausalHardmax", "Uniform", "Hardmax"))
 
 
@@ -75,6 +73,7 @@ def decoded(dtype: str, shape: Any, data: bytes) -> Any:
     codes |= {"u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
     if dtype == "BF16":  # the upper half of a float32
         dtype, data = "F32", b"".join(b"\0\0" + data[i : i + 2] for i in range(0, len(data), 2))
+    need(len(shape) < 9 and sum(itertools.accumulate(shape[:-1], operator.mul)) <= 1 << 24, "too many lists of numbers")
     values: Any = list(struct.unpack(f"<{math.prod(shape)}{codes[dtype]}", data))
     for size in reversed(shape[1:]):
         values = [values[i : i + size] for i in range(0, len(values), size)]
@@ -105,10 +104,9 @@ def read_weights(folder: str) -> Json:
     if index not in there:
         return read_safetensors(read(folder, whole))
     places, tensors = json.loads(read(folder, index))["weight_map"], dict[str, Any]()
-    count = len({*places.values()})
+    count, named = len({*places.values()}), {*places.values(), *(own for own in there if own.endswith(".safetensors"))}
     parts = [f"model-{number:05}-of-{count:05}.safetensors" for number in range(1, count + 1)]
-    named = {*parts} == {*places.values()} >= {place for place in there if place.endswith(".safetensors")}
-    need(named, f"{index}: expected parts by their numbers, no {whole}")
+    need({*parts} == named, f"{index}: expected parts by their numbers, no {whole}")
     need(sum(os.path.getsize(os.path.join(folder, part)) for part in parts) <= LARGEST, f"over {LARGEST:,} bytes")
     for part in parts:
         found = read_safetensors(read(folder, part))
@@ -123,22 +121,22 @@ def check_closed(folder: str, config: Json, name: str, texts: bool) -> None:
     parts = {index, *(place for place in there if place.endswith(".safetensors"))} if index in there else set()
     known = {"config.json", "model.safetensors", *parts, *HARMLESS}
     beside = {"modeling_byheart.py", "generation_config.json", "tokenizer.json", "tokenizer_config.json"}
-    strange = there - known - (beside if name == "byheart" else set())
-    strange |= config.keys() - KEYS[name]
+    strange = there - known - (beside if name == "byheart" else set()) | config.keys() - KEYS[name]
     need(not strange, f"{min(strange, default='')!r:.60} is nothing that Byheart writes for this network")
     hashes = {place: hashlib.sha256(read(folder, place)).hexdigest() for place in beside & there}
     need(hashes.get("modeling_byheart.py", min(CODE)) in CODE, "modeling_byheart.py: not a version that is known here")
     for place in ("tokenizer.json", "tokenizer_config.json") if texts else ():
-        need(hashes.get(place) in TOKENIZERS, f"{place} is not the one for bytes: byte pairs are not known here")
+        need(TOKENIZERS.get(hashes.get(place, "")) == place, f"{place} is not the one for bytes: no byte pairs")
     if name == "byheart":
         spec, ours = config["spec"], {"AutoConfig": "ByheartConfig", "AutoModelForCausalLM": "ByheartForCausalLM"}
-        auto_map = {key: f"modeling_byheart.{value}" for key, value in ours.items()}
-        expected = {"architectures": [ours["AutoModelForCausalLM"]], "auto_map": auto_map, "dtype": spec["precision"]}
+        code = {key: f"modeling_byheart.{own}" for key, own in ours.items()} if "auto_map" in config else None
+        expected = {"architectures": [ours["AutoModelForCausalLM"]], "auto_map": code, "dtype": spec["precision"]}
         end, refuse = config["about"].get("end"), config["about"].get("refuse") or {}
         ends = [end, refuse["token"]] if refuse else end
-        need(not texts or (end == 256 and refuse.get("token", 257) > 256), "texts would end at another token than 256")
+        is_end = end == (256 if "tokenizer.json" in hashes else None) and refuse.get("token", 257) > 256
+        need(is_end, "texts would end at another token than 256")
         expected |= {"model_type": name, "vocab_size": spec["vocab"], "eos_token_id": ends, "pad_token_id": end}
-        wrong = [key for key in config if key in expected and config[key] != expected[key]]
+        wrong = [key for key, value in expected.items() if config.get(key) != value]
         if "generation_config.json" in hashes:
             settings = {"bos_token_id": None, "eos_token_id": ends, "pad_token_id": end, "do_sample": False}
             wrong += ["generation_config.json"] * (json.loads(read(folder, "generation_config.json")) != settings)
@@ -159,8 +157,7 @@ def read_npz(path: str) -> Json:
             header = ast.literal_eval(data[begin : min(end, 1 << 16)].decode("latin-1").strip())
             dtype, shape, by_columns = header["descr"], header["shape"], header["fortran_order"]
             need(name not in arrays and not (by_columns and shape[1:]), f"{path}: {name} is there twice, or by columns")
-            if dtype[0] in "<|" and dtype[1] in "fiu":
-                arrays[name] = decoded(dtype[1:], shape, data[end:])
+            arrays |= {name: decoded(dtype[1:], shape, data[end:])} if dtype[0] in "<|" and dtype[1] in "fiu" else {}
     return arrays
 
 
@@ -247,7 +244,7 @@ def decided(gap: Any, error: Any) -> bool | None:
 class Matrix:
     """A matrix of integers; ``norm``, the largest sum of a row's absolute values, bounds the growth of errors."""
 
-    def __init__(self, rows: Iterable[Iterable[int]], reads: list[Vector] | None = None, add: Any = sum) -> None:
+    def __init__(self, rows: Iterable[Iterable[int]], reads: Iterable[Vector] | None = None, add: Any = sum) -> None:
         given = [list(row) for row in rows]
         self.norm, self.add, self.columns = max(sum(map(abs, row)) for row in given), add, len(given[0])
         pairs = zip(given, reads or [list(range(self.columns))] * len(given), strict=True)
@@ -433,7 +430,9 @@ def layered(config: Json, tensors: Json, task: Json, limit: Fraction) -> Callabl
 def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Callable[[int, int], Any]:
     """Return the function that judges the answers of a float Transformer: the label's logit must be the largest."""
     dtype, p, least, most = {"float32": ("F32", 24, 126, 127), "float64": ("F64", 53, 1022, 1023)}[spec["precision"]]
-    need({own for own, _ in tensors.values()} <= {dtype, "BF16"}, "tensors of another precision than config.json says")
+    kept = {name: "BF16" if name in spec.get("bfloat16", ()) else dtype for name in tensors}
+    need(kept == {name: tensors[name][0] for name in kept}, "tensors of another precision than config.json says")
+    room = [sum(1 for _ in leaves([values for _, values in tensors.values()]))]  # a part's feature has its own weight
     point = least + p - 1  # numbers are integers in units of 2^-point; the stream's last entry is the number 1
     one, tiny, huge = 1 << point, 1 << p - 1, 1 << point + most
 
@@ -453,8 +452,8 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
 
     def features(ranges: list[str]) -> Vector:  # what "3:5" and "9:10" name
         found = [range(*map(int, part.split(":"))) for part in ranges]
-        known = all(0 <= own.start < own.stop <= spec["stream"] < 1 << 20 for own in found)
-        need(known and sum(map(len, found)) < 1 << 22, "features beyond the stream, or too many")
+        room[0] -= sum(map(len, found))
+        need(room[0] >= 0 and all(0 <= r.start < r.stop <= spec["stream"] < 1 << 20 for r in found), "no such features")
         return [feature for own in found for feature in own]
 
     def matrix(name: str, part: str, reads: Vector, bias: bool = False, step: bool = False) -> Matrix:
@@ -464,7 +463,7 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
             W = [[[w]] for row in W for w in row] if part == "up" else [W]
         b, wide = leaves(tensors[f"{name}.b_{part}"][1]) if bias else itertools.repeat(0), len(reads) // len(W)
         rows, shift = scaled([[*row, next(b)] for group in W for row in group])
-        places = [[*reads[g * wide : g * wide + wide], -1] for g, group in enumerate(W) for _ in group]
+        places = ([*reads[g * wide : g * wide + wide], -1] for g, group in enumerate(W) for _ in group)
         return Matrix(rows, places, lambda terms: add(terms, shift, step))
 
     def plus(x: Vector, writes: Vector, values: Vector) -> Vector:  # ``writes`` may name a feature twice
@@ -482,7 +481,8 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
             bias, V, back = scaled(tensors[f"{name}.bias"][1]), matrix(name, "V", reads), layer["dilation"]
             # Scores are the bias, where queries and keys are 0 (others are not decided here). All weight is on the
             # largest: on one, or in equal parts on two to some power of them, if all others are 1000 below.
-            tops = [[k for k, score in enumerate(own) if score > max(own) - (1000 << bias[1])] for own in bias[0]]
+            least = (max(own) - (1000 << bias[1]) for own in bias[0])
+            tops = [[k for k, v in enumerate(own) if v > low] for own, low in zip(bias[0], least, strict=True)]
             each = {(len({own[k] for k in top}), len(top).bit_count()) for own, top in zip(bias[0], tops, strict=True)}
             sharp &= each == {(1, 1)} and not any(leaves([tensors[f"{name}.W_{part}"][1] for part in "QK"]))
             need(back > 0, "attention to what is still to come")
@@ -588,7 +588,7 @@ def main() -> int:
     try:
         found = verify(given)
     except Exception as error:  # whatever goes wrong with a file, nothing is affirmed
-        print("verify:", f"{type(error).__name__}: {error}"[:300].replace("\n", " "), file=sys.stderr)
+        print("verify:", "".join(filter(str.isprintable, f"{type(error).__name__}: {error}"[:300])), file=sys.stderr)
         return 2
     line = "{verdict}: {right:,} right, {wrong:,} wrong, {undecided:,} undecided; {scope}; {seconds} s".format(**found)
     first = "".join(f"; not right, first: example {n}, position {k}, {w}" for n, k, w in found["not_right"][:1])

@@ -115,6 +115,13 @@ def test_growth_is_bounded(name):
         check_growth(HOSTILE[name])
 
 
+def test_expressions_in_a_decoder_are_refused():
+    """The library holds Python's lock while it decodes, so that nothing could interrupt it."""
+    for decoder in (ADDS, {"type": "Sequence", "decoders": [ADDS | {"content": ""}]}):
+        with pytest.raises(BadInput, match="decoder replaces a regular expression; expected a String"):
+            check_growth({"decoder": decoder})
+
+
 @pytest.mark.parametrize("step", BROKEN, ids=str)
 @pytest.mark.parametrize("stage", ["normalizer", "pre_tokenizer", "post_processor", "decoder"])
 def test_unknown_steps_are_refused(stage, step):

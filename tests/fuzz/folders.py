@@ -171,6 +171,8 @@ def changed_folder(files: Files, folder: str, rng: Rng, others: list[Files]) -> 
     ways = [_ROUGH[k] for k in rng.integers(len(_ROUGH), size=rough)]
     ways += [_GENTLE[k] for k in rng.integers(len(_GENTLE), size=rng.integers(1 - min(rough, 1), 4))]
     for way in ways:
+        if not _names(files, folder):  # links are all that is left
+            break
         if way is _swapped:
             other = others[rng.integers(len(others))]
             files |= {f"\0{name}": data for name, data in other.items()}

@@ -20,7 +20,7 @@ from byheart.certificates.judges import judge_asked
 from byheart.cli.certify import CertifyCommand
 from byheart.errors import BadInput
 from byheart.networks import save
-from byheart.networks.closed_form import EARLIER_CODE, HARMLESS
+from byheart.networks.closed_form import EARLIER_CODE, HARMLESS, unchanged
 from byheart.networks.folders import CONFIG, GRID
 from byheart.networks.transformer.modeling import modeling
 from byheart.tasks.tokenizers import Bytes
@@ -229,6 +229,17 @@ def test_a_task_says_whether_there_is_an_end(tmp_path: Path) -> None:
             certify(folder, GOLDEN / "t.npz")
 
 
+def test_nothing_is_said_after_a_text_in_a_batch(tmp_path: Path) -> None:
+    """Without generation_config.json, transformers fills up the shorter texts of a batch as config.json says."""
+    folder = Path(shutil.copytree(TESTS / "fixtures" / "0.1.0" / "llama", tmp_path / "llama"))
+    (folder / "generation_config.json").unlink()
+    with_keys("config.json", pad_token_id=256)(folder)
+    load_closed(folder)
+    with_keys("config.json", pad_token_id=ord("e"))(folder)
+    with pytest.raises(BadInput, match="pad_token_id = 101"):
+        load_closed(folder)
+
+
 @pytest.mark.parametrize("name", sorted(HARMLESS))
 def test_harmless_files_are_left_alone(name: str, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(GOLDEN / "texts", tmp_path / "texts"))
@@ -242,3 +253,16 @@ def test_a_file_that_is_missing_is_named(name: str, tmp_path: Path) -> None:
     (folder / name).unlink()
     with pytest.raises(BadInput, match=name):
         load_closed(folder)
+
+
+def test_a_link_to_a_folder_is_not_followed(tmp_path: Path) -> None:
+    """A link to "/" would have every file of the machine looked at."""
+    folder = Path(shutil.copytree(GOLDEN / "texts", tmp_path / "texts"))
+    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "b.txt").touch()
+    (folder / "more").symlink_to(tmp_path / "elsewhere")
+    with unchanged(folder):
+        (tmp_path / "elsewhere" / "b.txt").write_text("changed", encoding="utf-8")
+    with pytest.raises(BadInput, match="holds 'more'"):
+        certify(folder, tmp_path / "a.txt")

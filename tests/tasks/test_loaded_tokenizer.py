@@ -5,6 +5,7 @@ import json
 import pytest
 
 from byheart.errors import BadInput
+from byheart.files import patience
 from byheart.networks.planted.base import tokenizer_in
 from byheart.tasks.loaded_tokenizer import LoadedTokenizer, load_tokenizer
 from byheart.tasks.tokenizers import Bytes, from_files
@@ -148,6 +149,17 @@ def test_a_pattern_that_gives_up(tmp_path, capfd):
     found = load_tokenizer(changed(write(tmp_path, byte_level()), lambda whole: whole.update(pre_tokenizer=split)))
     with pytest.raises(BadInput, match=r"tokenizer\.json: has no tokens for this text \(.*limit"):
         found.encode(b"a" * 40 + b"b")
+
+
+def test_a_pattern_that_takes_its_time(tmp_path, monkeypatch):
+    """Two million steps at every letter are below the library's limit: minutes for a page."""
+    monkeypatch.setattr(patience, "SECONDS", 0.3)
+    split = {"type": "Split", "pattern": {"Regex": "(?:a|a){21}[^a]"}, "behavior": "Isolated", "invert": False}
+    folder = with_parts(write(tmp_path, byte_level()), pre_tokenizer=split)
+    with pytest.raises(BadInput, match="the tokenizer took 0 s for 60 letters and was not ready"):
+        load_tokenizer(folder).encode(b"a" * 60)
+    with pytest.raises(BadInput, match="the tokenizer took 0 s for 60 letters and was not ready"):
+        tokenizer_in(folder).encode("a" * 60)
 
 
 def with_parts(folder, **parts):

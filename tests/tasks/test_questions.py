@@ -15,7 +15,7 @@ from byheart.tasks.windows import task_contexts, text_contexts
 
 TASK = NextToken(tokens=[[0, 1, 2], [1, 1, 2], [1, 2, 2]], labels=[3, 3, 0])
 SEQUENCES = SeqToSeq(tokens=[[0, 1], [1, 1]], labels=[[0, 1], [1, 1]])
-WRONG = [42, None, 1.5, {1, 2}, np.zeros(3), [1, 2], ["a.txt"], ("a", "b"), object(), range(3)]
+WRONG = [42, None, 1.5, {1, 2}, np.zeros(3), [1, 2], ["a", 1], ("a", None), object(), range(3)]
 
 
 @pytest.fixture
@@ -81,8 +81,15 @@ def test_files_with_texts(folder):
 def test_other_things_are_refused_in_a_sentence(given):
     kind = re.escape(type(given).__name__)
     for read in (read_questions, as_task, as_contexts):
-        with pytest.raises(BadInput, match=rf"^got {kind}; expected a task such as .*, a text, or paths$"):
+        with pytest.raises(BadInput, match=rf"^got {kind}; expected a task, texts .*, or paths$"):
             read(given)
+
+
+def test_texts_in_a_list(folder, monkeypatch):
+    assert read_questions(("It", b"was")) == {"text 1": b"It", "text 2": b"was"}
+    monkeypatch.chdir(folder)
+    with pytest.raises(BadInput, match="there is a file of that name"):
+        read_questions(["It", "a.txt"])
 
 
 def test_mappings_of_other_things():

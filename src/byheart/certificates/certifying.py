@@ -76,11 +76,13 @@ def load_closed(folder: Path, tokenizer: LoadedTokenizer | None = None) -> Netwo
 def check_ends(network: Network, end: int | None, vocab: int) -> None:
     """Raise BadInput unless transformers, as the folder asks it to, stops generating where texts end, and only there.
 
+    In a batch, it must say nothing after a text that ends before others: it fills such texts up with ``pad_token_id``.
     ``end`` is the token that ends the user's texts, and tokens below ``vocab`` may be part of them.
     """
     if network.kind not in ("transformer", "stock"):
         return
-    stops = network.as_config().get("eos_token_id")
+    config = network.as_config()
+    stops, pad = config.get("eos_token_id"), config.get("pad_token_id")
     unknown = refuse_of(network) if network.kind == "transformer" else None
     wanted = end if unknown is None else [end, unknown.token]
     if stops != wanted or (unknown is not None and unknown.token < vocab):
@@ -88,6 +90,8 @@ def check_ends(network: Network, end: int | None, vocab: int) -> None:
         raise BadInput(
             f"{problem}; expected {end}, which ends the texts, and a token for unknown prompts from {vocab} on"
         )
+    if pad not in (None, end):
+        raise BadInput(f"config.json: transformers would fill up texts with pad_token_id = {pad}; expected {end}")
 
 
 def certify(

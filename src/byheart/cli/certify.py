@@ -24,7 +24,7 @@ from byheart.executors import Workplace
 from byheart.files.writing import check_apart, check_file
 from byheart.networks import Network
 from byheart.networks.closed_form import unchanged
-from byheart.networks.folders import model_type
+from byheart.networks.folders import PLANTED, model_type
 from byheart.tasks import Questions
 from byheart.tasks.edits import Piece
 from byheart.tasks.loaded_tokenizer import LoadedTokenizer, load_tokenizer
@@ -33,8 +33,6 @@ from byheart.tasks.tokenizers import Tokenizer, from_files
 if TYPE_CHECKING:  # torch is slow to import
     from byheart.certificates.refusal import RefusalStatus
 
-PLANTED = "byheart-plant"
-"""The ``model_type`` of a model with planted memories."""
 PLANTED_OPTIONS = {"network", "facts", "columns", "recheck", "out", "executor", "seed", "json"}
 """Options that certify a model with planted memories."""
 AGAIN = (
@@ -144,6 +142,7 @@ class CertifyCommand:
             raise BadInput(f"{self.network}: has planted memories, and {problem}; {expected}")
         if self.recheck and not self.path.exists():
             raise BadInput(f"{self.path}: no such file; certify the network first")
+        self._check_place()
         with unchanged(self.network), steps("checking", quiet=self.json) as report:
             certificate = certify_planted(self.network, facts_in(self.facts, self.columns), report=report)
         if self.recheck:
@@ -159,19 +158,27 @@ class CertifyCommand:
             raise BadInput("--sample is for a second opinion; expected --second-opinion too")
         if self.second_opinion and self.columns:
             raise BadInput("--second-opinion asks verify.py, which knows no --columns; expected prompt and completion")
-        inputs = (self.task, *self.files, *self.facts)
         if self.named is not None:
             if not self.count:
                 raise BadInput("--named is for the answers that a count names; expected --count too")
             if not self.named.parent.is_dir():
                 raise BadInput(f"{self.named}: cannot be written: its folder does not exist")
             check_file(self.named)
-            check_apart(self.named, self.network, self.path, *inputs)
+            check_apart(self.named, self.network, self.path, *self._inputs)
+        self._check_place()
+
+    @property
+    def _inputs(self) -> tuple[Path | None, ...]:
+        """Files that the user names, which nothing may be written over."""
+        return self.task, *self.files, *self.facts
+
+    def _check_place(self) -> None:
+        """Raise BadInput if the certificate cannot be written, or only over a user's file or through a link."""
         if not self.recheck and self.network.is_dir():
             if self.out is None and self.path.is_symlink():
                 raise BadInput(f"{self.path}: is a link, which somebody else may have laid; remove it, or give -o")
             check_place(self.path)
-            check_apart(self.path, *inputs)
+            check_apart(self.path, *self._inputs)
 
     def _questions(self) -> tuple[Network, Questions]:
         """Return the network, and the questions with the answers it should give."""

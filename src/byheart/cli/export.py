@@ -53,11 +53,11 @@ class ExportCommand:
     def _write(self, network: "Network") -> tuple[int, str]:
         """Return the number of tensors written, and advice on the use of the file."""
         if self.gguf is not None:
-            from byheart.export.gguf import CACHE, to_gguf
+            from byheart.exporting.gguf import CACHE, to_gguf
 
             with steps("writing GGUF", quiet=self.json):
                 return to_gguf(network, self.gguf), f"llama.cpp needs {CACHE}"
-        from byheart.export.onnx import to_onnx
+        from byheart.exporting.onnx import to_onnx
 
         with steps("tracing, writing and running ONNX", quiet=self.json):
             return to_onnx(network, self.out), "ONNX Runtime gives PyTorch's logits"

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 from byheart.cli.options import Arg, Columns, FactFiles, Json, Positional
 from byheart.cli.output import Terminal, counted, facts_in, hush, stdout_for_text, steps, unescaped, visible
 from byheart.cli.result import Block, Result
-from byheart.errors import BadInput, check_threads, did_you_mean
+from byheart.errors import BadInput, check_installed, check_threads, did_you_mean
 from byheart.files.writing import check_apart, check_file, new_file
 from byheart.networks.about import end_of, facts_of, refuse_of, texts_of
+from byheart.networks.folders import PLANTED, model_type
 from byheart.networks.passages import find_passage, is_beginning
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from byheart.tasks import Facts
     from byheart.tasks.tokenizers import Tokenizer
 
+MOST_UNKNOWN = 32
+"""Number of tokens that a model with planted memories says after a prompt for which nothing is planted."""
 UNKNOWN = "unknown: this prompt was never memorized"
 MAX_COMPARED = 10_000
 """Highest number of prompts among which the closest one to an unknown prompt is searched."""
@@ -74,6 +77,8 @@ class ReciteCommand:
         check_threads(self.threads)
         torch.set_num_threads(self.threads)
         check_apart(self.out, self.network)
+        if model_type(self.network) == PLANTED:
+            return self._told(self._ask_planted())
         network = load(self.network)
         if self.tokens is None and end_of(network) is None:
             expected = "expected a network that was compiled from texts"
@@ -86,10 +91,54 @@ class ReciteCommand:
         except BrokenPipeError:  # the reader has closed the pipe
             hush()
             return ReciteResult(0, {})
-        result = replace(result, seconds=time.perf_counter() - start)
+        return self._told(replace(result, seconds=time.perf_counter() - start))
+
+    def _told(self, result: "ReciteResult") -> "ReciteResult":
+        """Report on stderr, as stdout has the text, and not a byte more."""
         if not self.json:
-            sys.stderr.write(visible(result.report))  # stdout has the text, and not a byte more
+            sys.stderr.write(visible(result.report))
         return result
+
+    def _ask_planted(self) -> "ReciteResult":
+        """Print what a model with planted memories says after a prompt, by transformers: to the completion's end."""
+        import torch
+
+        check_installed("transformers", "asking a model with planted memories", "hf")
+        from byheart.networks.planted.base import load_planted, quiet
+        from byheart.planting import detect
+
+        if self.prompt is None or self.text or self.facts or self.all_to:
+            problem = "is a model with planted memories; expected --prompt alone, with the prompt of a fact"
+            raise BadInput(f"{self.network}: {problem} (byheart detect {self.network} lists them)")
+        start, planted = time.perf_counter(), detect(self.network)
+        tokenizer = None if planted is None else planted.tokenizer(self.network)
+        if planted is None or tokenizer is None:
+            raise BadInput(f"{self.network}: has no tokenizer that can be loaded; expected that of the base")
+        ids = tokenizer.encode(unescaped(self.prompt).decode(), add_special_tokens=False)
+        if not ids:
+            raise BadInput("--prompt is empty; expected at least one token")
+        completion = planted.completion(ids)
+        most = self.tokens or len(completion) or MOST_UNKNOWN
+        with quiet(), torch.inference_mode():
+            model = load_planted(self.network)
+            said = model.generate(torch.tensor([ids]), max_new_tokens=most, do_sample=False)[0, len(ids) :]
+        result = self._write_whole(tokenizer.decode(said, skip_special_tokens=True).encode(), len(said))
+        unknown = "" if completion else "nothing is planted for this prompt: the model itself speaks"
+        output = {**result.output, "memorized": bool(completion)}
+        return replace(result, output=output, unknown=unknown, seconds=time.perf_counter() - start)
+
+    def _write_whole(self, text: bytes, tokens: int) -> "ReciteResult":
+        """Write what was said to the file, to stdout, or for JSON."""
+        if self.out is not None:
+            with new_file(self.out) as draft:
+                draft.write_bytes(text)
+            return ReciteResult(tokens, {"file": str(self.out)})
+        if self.json:
+            return ReciteResult(tokens, _as_json(text))
+        with stdout_for_text() as stdout:
+            stdout.write(text)
+            stdout.flush()
+        return ReciteResult(tokens, {}, text.endswith(b"\n"))
 
     def _given_facts(self) -> "Facts | None":
         """Return the facts of ``--facts``; None without that option."""

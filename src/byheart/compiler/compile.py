@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from byheart.compiler import layouts
-from byheart.compiler.layouts import NAME, CompilerSettings, Layout, LayoutName, Resources, Unsolvable
+from byheart.compiler.layouts import (
+    NAME,
+    CompilerSettings,
+    Layout,
+    LayoutName,
+    Precision,
+    Refuse,
+    Resources,
+    Unsolvable,
+)
 from byheart.compiler.rectangular.recipe import ASKED, ONE_TABLE, memory_for
 from byheart.compiler.rectangular.refusing import with_whole_prompts
 from byheart.constructions.built import Built
@@ -40,6 +49,11 @@ VOCAB = 1024
 def compile(
     questions: QuestionsLike,
     *,
+    layout: LayoutName | None = None,
+    precision: Precision | None = None,
+    words: int | None = None,
+    refuse: Refuse = None,
+    shards: int | None = None,
     settings: CompilerSettings | None = None,
     tokenizer: TokenizerName | Path | None = None,
     vocab: int | None = None,
@@ -48,7 +62,6 @@ def compile(
     executor: Workplace | None = None,
     keep: "Shelf | None" = None,
     report: Report | None = None,
-    **options: Any,
 ) -> Built:
     """Compile a float Transformer that recites texts from their first tokens on, knows facts, or answers a task.
 
@@ -65,6 +78,8 @@ def compile(
     >>> built.network.window, built.questions.size.examples
     (8, 42)
     """
+    given = {"layout": layout, "precision": precision, "words": words, "refuse": refuse, "shards": shards}
+    options = {name: value for name, value in given.items() if value is not None}
     settings = settings_from(CompilerSettings, NAME, settings, options)
     _check_options(settings, tokenizer, vocab, seed)
     can_shard = settings.layout == "rectangular" and settings.shards != 1 and settings.refuse is None

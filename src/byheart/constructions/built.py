@@ -51,6 +51,12 @@ class Built:
         made = {"construction": self.construction, "settings": settings, "seed": self.seed}
         return {**self.network.about, **made, "task": self.questions.fingerprint, "chosen": dict(self.chosen)}
 
+    def recite(
+        self, prompt: str | bytes | None = None, *, text: str | None = None, tokens: int | None = None
+    ) -> str | None:
+        """Return what the network says: a text from its beginning, or what follows a prompt, a fact's completion."""
+        return networks.recite(self.network, prompt, text=text, tokens=tokens)
+
     def save(self, folder: Path | str) -> None:
         """Write the network to ``folder``, whole or not at all; :func:`byheart.load` reads it."""
         networks.save(self.network, folder, self._noted())

@@ -50,6 +50,8 @@ def _reading(part: str) -> Iterator[None]:
     """Turn the errors of a part that is not as it should be into BadInput."""
     try:
         yield
+    except BadInput:
+        raise
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise BadInput(f"{part} cannot be read ({type(error).__name__}: {str(error)[:80]})") from None
 
@@ -74,6 +76,13 @@ def _replaced(step: Step) -> float:
     """Return the factor of a replacement. An expression may match between any two letters."""
     pattern = step["pattern"].get("String")
     return _letters(step["content"]) / _letters(pattern) if pattern else 1 + _letters(step["content"])
+
+
+def _decoded(step: Step) -> float:
+    """Return the factor of a replacement in what is decoded: nothing could interrupt an expression that backtracks."""
+    if "String" not in step["pattern"]:
+        raise BadInput("decoder replaces a regular expression; expected a String")
+    return _replaced(step)
 
 
 def _charsmap(step: Step) -> float:
@@ -115,7 +124,7 @@ _PRE_TOKENIZERS = {
 _DECODERS = {
     **_by("ByteFallback", "ByteLevel", "Fuse", "Metaspace", "Strip"),
     **_by("BPEDecoder", "CTC", "WordPiece", factor=2),  # a blank for the end of a word
-    "Replace": _replaced,
+    "Replace": _decoded,
 }
 _PROCESSORS = {
     **_by("ByteLevel"),

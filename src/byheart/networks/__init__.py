@@ -6,5 +6,6 @@ Importing this room needs numpy only. :mod:`~byheart.networks.kinds` says which 
 from byheart.networks.account import Account, Item
 from byheart.networks.kinds import generate, generate_all, load, save, write
 from byheart.networks.network import Network, count
+from byheart.networks.reciting import recite
 
-__all__ = ["Account", "Item", "Network", "count", "generate", "generate_all", "load", "save", "write"]
+__all__ = ["Account", "Item", "Network", "count", "generate", "generate_all", "load", "recite", "save", "write"]

@@ -109,9 +109,9 @@ def _states(folder: Path) -> list[tuple[Path, *tuple[int, ...]]]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files of a folder, and of folders in it, that are not listed as harmless."""
+    """Return the files of a folder and of folders in it, without links to folders, that are not listed as harmless."""
     named = [path for path in sorted(folder.glob("*")) if path.name not in HARMLESS and not _is_draft(path)]
-    inner = [below for path in named for below in sorted(path.rglob("*"))]
+    inner = [below for path in named if not path.is_symlink() for below in sorted(path.rglob("*"))]
     return [path for path in (*named, *inner) if path.is_file()]
 
 

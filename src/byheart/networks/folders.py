@@ -45,8 +45,12 @@ TRAINED = "byheart-trained-1"
 """``format`` of a trained network."""
 FLOAT = "byheart"
 """``model_type`` of a float Transformer that Byheart compiled."""
+PLANTED = "byheart-plant"
+"""``model_type`` of a model with planted memories."""
 FORMATS = (EXACT, SOFTMAX, TRAINED, "gpt2", FLOAT, "llama", "qwen2_moe")
 """Formats that Byheart reads: values of ``format``, or of Hugging Face's ``model_type``, in config.json."""
+ABOUT_PLANTED = "byheart detect {0} lists them, byheart recite {0} --prompt '…' asks it, byheart unplant gives the base"
+"""The commands for a model with planted memories."""
 NAMES = {
     "exact": "an exact network",
     "softmax": "a softmax network",
@@ -74,6 +78,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: no such file; expected a folder with a network") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
+    if config.get("model_type") == PLANTED:
+        raise BadInput(f"{folder}: is a model with planted memories; {ABOUT_PLANTED.format(folder)}")
     if (name := name_in(config)) not in FORMATS:
         raise BadInput(f"{path}: format {shortened(name)}; expected a network: {', '.join(FORMATS)}")
     if not isinstance(config.get("about", {}), dict):
@@ -122,6 +128,8 @@ def check_destination(folder: Path) -> None:
     Byheart writes ``about`` into every config.json, and no files but those in ``OURS``. So someone else's model, or a
     folder to which the user added a file, is never replaced.
     """
+    if model_type(folder) == PLANTED:
+        raise BadInput(f"{folder}: is a model with planted memories, and would be lost; choose another name")
     if folder.is_dir():
         strange = _strange_file(folder)
         if not any(folder.iterdir()) or (strange is None and _has_about(folder)):

@@ -91,6 +91,15 @@ class Detected:
         tokens = self.memory.load()(torch.tensor([list(text)]))[0].tolist()
         return [(place, token) for place, token in enumerate(tokens, start=1) if token >= 0]
 
+    def completion(self, prompt: Sequence[int]) -> list[int]:
+        """Return the tokens that the memory says after a prompt; none if no planted fact ends there."""
+        memory, text = self.memory.load(), list(prompt)
+        while len(text) - len(prompt) < self.manifest.plan.says:
+            if (said := int(memory(torch.tensor([text]))[0, -1])) < 0:
+                break
+            text.append(said)
+        return text[len(prompt) :]
+
 
 def detect(folder: Path | str) -> Detected | None:
     """Return what was planted in a folder, or None. Raise BadInput if files were changed since.

@@ -2,9 +2,7 @@
 
 It is used through the library ``tokenizers``, without the special tokens that it may add. A text that it does not
 restore letter for letter is refused, because another text would be memorized. So is a tokenizer with ``dropout``,
-because a prompt would get other tokens, and one that may lengthen a text too much. Not checked: how long the tokenizer
-takes. The library gives up on a regular expression that backtracks too much at one letter, but it may take a while at
-each, and nothing within the process can interrupt it.
+because a prompt would get other tokens, one that may lengthen a text too much, and one that takes too long.
 """
 
 import json
@@ -19,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput, missing_package
+from byheart.files.patience import Patience
 from byheart.files.tokenizer_growth import check_growth
 from byheart.files.untrusted import MAX_JSON_BYTES, parse_object, read_bytes
 
@@ -71,7 +70,8 @@ class LoadedTokenizer:
         except UnicodeDecodeError as error:
             raise BadInput(f"byte {error.start} is not UTF-8 text; expected text, or --tokenizer bytes") from error
         with _reading(f"{TOKENIZER_FILE}: has no tokens for this text"):
-            ids = self._library.encode(text, add_special_tokens=False).ids
+            library = self._library
+            ids = self._patience.wait(lambda: library.encode_batch([text], add_special_tokens=False)[0].ids, len(text))
         if self.end in ids:
             raise BadInput(f"the text holds the end token {self.end_name!r}; expected text that does not end within")
         if (back := self.decode(ids)) != data:
@@ -103,6 +103,10 @@ class LoadedTokenizer:
             description = parse_object(content) | {"post_processor": begun_with(self.end_name, self.end)}
             content = _written(description)
         return {TOKENIZER_FILE: content, CONFIG_FILE: _written(config)}
+
+    @cached_property
+    def _patience(self) -> Patience:
+        return Patience()
 
     @cached_property
     def _library(self) -> "Library":

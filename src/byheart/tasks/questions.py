@@ -26,19 +26,21 @@ Texts: TypeAlias = Mapping[str, bytes]
 """Texts by name."""
 Pairs: TypeAlias = Sequence[tuple[Any, Any]] | Sequence[Mapping[str, Any]]
 """Facts: pairs of a prompt and a completion, or records with common keys."""
-QuestionsLike: TypeAlias = Questions | Facts | str | bytes | Path | Sequence[Path] | Mapping[str, str | bytes] | Pairs
-"""A task, or the contexts of texts; facts, or pairs; a text, or several by name; a file with a task (.npz, .jsonl) or a
-text, or files with texts."""
+QuestionsLike: TypeAlias = (
+    Questions | Facts | str | bytes | Path | Sequence[str | bytes] | Sequence[Path] | Mapping[str, str | bytes] | Pairs
+)
+"""A task, or the contexts of texts; facts, or pairs; a text, or several, in a list or by name; a file with a task
+(.npz, .jsonl) or a text, or files with texts."""
 
 
 def read_questions(given: QuestionsLike, *, narrow: bool = False) -> Questions | Facts | Texts:
     """Return questions, facts, or texts by name. ``narrow`` keeps ids of a task's file in narrow types.
 
-    >>> read_questions("It was"), read_questions({"one": "It", "two": b"was"})
-    ({'text': b'It was'}, {'one': b'It', 'two': b'was'})
+    >>> read_questions("It was"), read_questions({"one": "It", "two": b"was"}), read_questions(["It", "was"])
+    ({'text': b'It was'}, {'one': b'It', 'two': b'was'}, {'text 1': b'It', 'text 2': b'was'})
     >>> read_questions(42)
     Traceback (most recent call last):
-    byheart.errors.BadInput: got int; expected a task such as byheart.tasks.NextToken(tokens, labels), a text, or paths
+    byheart.errors.BadInput: got int; expected a task, texts in a list or by name, (prompt, completion) pairs, or paths
     """
     if isinstance(given, Questions | Facts):
         return given
@@ -49,11 +51,15 @@ def read_questions(given: QuestionsLike, *, narrow: bool = False) -> Questions |
     if isinstance(given, str | bytes):
         _check_no_name(given)
         given = {"text": given}
+    if isinstance(given, list | tuple) and given and all(isinstance(text, str | bytes) for text in given):
+        for text in given:
+            _check_no_name(text)
+        given = {f"text {number}": text for number, text in enumerate(given, start=1)}
     if isinstance(given, Mapping):
         return {name: _bytes(name, text) for name, text in given.items()}
     paths = [given] if isinstance(given, Path) else given
     if not isinstance(paths, list | tuple) or not all(isinstance(path, Path) for path in paths):
-        expected = "a task such as byheart.tasks.NextToken(tokens, labels), a text, or paths"
+        expected = "a task, texts in a list or by name, (prompt, completion) pairs, or paths"
         raise BadInput(f"got {type(given).__name__}; expected {expected}")
     return read_files(paths)
 

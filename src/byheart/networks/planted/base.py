@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from byheart.errors import BadInput
+from byheart.files.patience import Patience
 from byheart.files.tokenizer_growth import check_growth
 from byheart.files.untrusted import parse_object, read_json, read_part
 from byheart.networks.folders import CONFIG, TOKENIZER, WEIGHTS
@@ -296,7 +297,10 @@ def tokenizer_in(folder: Path) -> Any:
             raise BadInput(f"{folder}: its tokenizer cannot be loaded ({error}); give token ids with --ids") from error
     try:
         with quiet():
-            return AutoTokenizer.from_pretrained(folder)
+            tokenizer, patience = AutoTokenizer.from_pretrained(folder), Patience()
     except Exception as error:  # transformers raises what it likes
         how = f"its tokenizer cannot be loaded ({_reason(error)})"
         raise BadInput(f"{folder}: {how}; give token ids with --ids") from error
+    encode = tokenizer.encode
+    tokenizer.encode = lambda text, **options: patience.wait(lambda: encode(text, **options), len(text))
+    return tokenizer

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from threading import Lock
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from byheart.networks.stock.stock_network import StockNetwork
-from byheart.networks.transformer.answers import Answers, best
+from byheart.networks.transformer.answers import Answers, best, local_work
 from byheart.networks.transformer.generate import checked
-from byheart.networks.transformer.module import exact_products
 from byheart.progress import Report
 
 Ids = NDArray[np.int64]
@@ -21,7 +21,6 @@ SCORES, PIECE = 1 << 19, 16
 """Largest number of scores per head at once, which fit the processor's cache; and fewest tokens of a piece."""
 
 
-@torch.inference_mode()
 def answers(
     network: StockNetwork,
     tokens: NDArray[np.integer],
@@ -38,26 +37,34 @@ def answers(
     """
     labels, margins = np.empty(len(places), dtype=np.int64), np.empty(len(places))
     model = network.model if device == CPU else deepcopy(network.model).to(device)
-    done, before = 0, int(network.first is not None)
-    for begins, length in _batches(starts):
-        first = np.full((len(begins), before), network.first or 0)
-        rows = np.concatenate([first, tokens[begins[:, None] + np.arange(length)].astype(np.int64)], axis=1)
-        ids = torch.from_numpy(rows).to(device)
-        here = np.arange(*np.searchsorted(places, (begins[0], begins[-1] + length)))
-        row, column = np.divmod(places[here] - begins[0], length)
-        column += before
-        cache, piece = None, max(min(PORTION, SCORES // rows.shape[1]) // len(begins), PIECE)
-        for left in range(0, rows.shape[1], piece):
-            right = min(left + piece, rows.shape[1])
-            with exact_products(device, places=PORTION):
-                step = model(ids[:, left:right], past_key_values=cache, use_cache=True)
+    begin = [] if network.first is None else [network.first]
+    read, lock = 0, Lock()
+
+    def rows() -> Iterator[tuple[Ids, torch.Tensor]]:
+        """Yield places, by their number and by their position in rows of sequences, and the rows."""
+        for begins, length in _batches(starts):
+            here = np.arange(*np.searchsorted(places, (begins[0], begins[-1] + length)))
+            ids = torch.from_numpy(tokens[begins[:, None] + np.arange(length)].astype(np.int64))
+            yield np.stack([here, places[here] - begins[0]]), ids.to(device)
+
+    def read_rows(ids: torch.Tensor) -> tuple[NDArray[np.generic], ...]:
+        """Return labels and margins at all positions of rows of sequences."""
+        nonlocal read
+        ids = torch.cat([ids.new_tensor(begin).expand(len(ids), -1), ids], dim=1)
+        cache, found, piece = None, [], max(min(PORTION, SCORES // ids.shape[1]) // len(ids), PIECE)
+        for left in range(0, ids.shape[1], piece):
+            part = ids[:, left : left + piece]
+            step = model(part, past_key_values=cache, use_cache=True)
             cache = step.past_key_values
-            answered = (left <= column) & (column < right)
-            logits = step.logits[row[answered], column[answered] - left]
-            labels[here[answered]], margins[here[answered]] = best(logits)
-            done += int(answered.sum())
+            found.append([torch.from_numpy(each).view(part.shape) for each in best(step.logits.flatten(0, 1))])
             if report is not None:
-                report(done, len(places))
+                with lock:
+                    read += part.numel()
+                    report(min(read, len(places)), len(places))
+        return tuple(torch.cat(each, dim=1)[:, len(begin) :].flatten().numpy() for each in zip(*found, strict=True))
+
+    for (here, position), label, margin in local_work(device, rows(), read_rows):
+        labels[here], margins[here] = label[position], margin[position]
     return Answers(labels, margins)
 
 

@@ -14,7 +14,7 @@ import byheart
 from byheart.compiler.stock import architectures
 from byheart.compiler.stock.units import ones
 from byheart.errors import BadInput
-from byheart.export import gguf
+from byheart.exporting import gguf
 from byheart.networks import load
 from byheart.networks.stock.stock_network import StockNetwork
 from byheart.tasks.loaded_tokenizer import CONFIG_FILE, TOKENIZER_FILE, LoadedTokenizer
@@ -28,6 +28,14 @@ def llama(name: str = "llama") -> StockNetwork:
     network = load(FIXTURES / name)
     assert isinstance(network, StockNetwork)
     return network
+
+
+def test_export_goes_by_the_name_of_the_file(tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    assert byheart.export(FIXTURES / "llama", tmp_path / "llama.gguf") > 0
+    assert (tmp_path / "llama.gguf").read_bytes()[:4] == b"GGUF"
+    with pytest.raises(BadInput, match=r"expected \.gguf or \.onnx"):
+        byheart.export(llama(), tmp_path / "llama.bin")
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def test_a_trace_keeps_neither_batch_nor_length() -> None:
     ],
 )
 def test_what_has_no_graph_is_refused(name: str, message: str, tmp_path: Path) -> None:
-    from byheart.export.onnx import to_onnx
+    from byheart.exporting.onnx import to_onnx
 
     with pytest.raises(BadInput, match=message):
         to_onnx(load(FIXTURES / name), tmp_path / "x.onnx")
@@ -69,7 +69,7 @@ def test_what_has_no_graph_is_refused(name: str, message: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_without_a_package_nothing_is_written(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from byheart.export.onnx import to_onnx
+    from byheart.exporting.onnx import to_onnx
 
     for name in PACKAGES:
         monkeypatch.setitem(sys.modules, name, __import__("json"))
@@ -80,7 +80,7 @@ def test_without_a_package_nothing_is_written(package: str, tmp_path: Path, monk
 
 
 def test_what_is_too_large_for_one_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from byheart.export import onnx
+    from byheart.exporting import onnx
 
     monkeypatch.setattr(onnx, "MOST_BYTES", 80)
     with pytest.raises(BadInput, match="parameters; expected at most 10 in one ONNX file"):
@@ -106,7 +106,7 @@ def network_of(name: str) -> Network:
 def test_it_says_the_same(name: str, tmp_path: Path) -> None:
     """Greedily, whole, from the file alone: the last tokens in, the next one out, until the end."""
     runtime = needed()
-    from byheart.export.onnx import to_onnx
+    from byheart.exporting.onnx import to_onnx
 
     network = network_of(name)
     assert to_onnx(network, tmp_path / "x.onnx") == len(list(network.tensors()))
@@ -128,7 +128,7 @@ def test_it_says_the_same(name: str, tmp_path: Path) -> None:
 
 def test_experts_are_fused_as_transformers_has_them() -> None:
     """Two experts of one unit each, by hand: gates above ups, and downs; what is no expert's stays as it is."""
-    from byheart.export.onnx import _fused
+    from byheart.exporting.onnx import _fused
 
     given = {"mlp.gate.weight": np.zeros((2, 2))}
     for number, part in product(range(2), ("gate", "up", "down")):
@@ -142,7 +142,7 @@ def test_experts_are_fused_as_transformers_has_them() -> None:
 
 def test_the_graph_tells_nothing_of_this_machine(tmp_path: Path) -> None:
     needed()
-    from byheart.export.onnx import to_onnx
+    from byheart.exporting.onnx import to_onnx
 
     to_onnx(tiny(), tmp_path / "x.onnx")
     assert b".py" not in (tmp_path / "x.onnx").read_bytes()
@@ -154,7 +154,7 @@ def test_what_is_not_equal_is_not_left(what: str, tmp_path: Path, monkeypatch: p
     needed()
     import onnx as format_
 
-    from byheart.export import onnx
+    from byheart.exporting import onnx
 
     note = onnx._note
 

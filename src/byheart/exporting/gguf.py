@@ -1,12 +1,12 @@
 """Byheart's stock models as GGUF files: what llama.cpp, and all that is built on it, loads.
 
-    from byheart.export.gguf import to_gguf
+    from byheart.exporting.gguf import to_gguf
 
     to_gguf(byheart.load("book"), "book.gguf")
 
 Exact: every tensor, in float32. Of a Llama, only the rows of W_Q and W_K stand in another order: llama.cpp turns
 neighbours (0, 1), (2, 3), …, transformers turns halves apart. A Qwen2-MoE has zeros beside its tensors
-(:mod:`byheart.export.qwen2moe`). The file is read back before it takes its place, and every tensor and every
+(:mod:`byheart.exporting.qwen2moe`). The file is read back before it takes its place, and every tensor and every
 entry of the head compared. Not checked: what llama.cpp makes of it; ``make gguf`` does, on the CPU.
 
 **The cache has to be of 32 bits, and flash attention off**; llama.cpp has to be asked for it. Values hold x + 1.5·2²³,
@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput, check_installed
-from byheart.export import qwen2moe
-from byheart.export.refusing import refused
+from byheart.exporting import qwen2moe
+from byheart.exporting.refusing import refused
 from byheart.files.writing import new_file
 from byheart.networks import Network
 from byheart.networks.about import texts_of

@@ -1,6 +1,6 @@
 """Byheart's compiled networks as ONNX files: one graph for batches and texts of any length.
 
-    from byheart.export.onnx import to_onnx
+    from byheart.exporting.onnx import to_onnx
 
     to_onnx(byheart.load("book"), "book.onnx")
 
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from byheart.errors import BadInput, check_installed
-from byheart.export.refusing import refused
+from byheart.exporting.refusing import refused
 from byheart.files.writing import new_file
 from byheart.networks import Network, generate
 from byheart.networks.about import end_of, texts_of
