@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byheart.compiler import compile
-from byheart.networks.about import end_of, texts_of
+from byheart.networks.about import end_of
 from byheart.networks.passages import Passage, find_passage, is_beginning
 from byheart.tasks.tokenizers import from_files
 
@@ -20,7 +20,7 @@ def found(network: Any, prompt: str, tokens: int | None = None) -> Passage | Non
     tokenizer, end = from_files(network.files), end_of(network)
     assert tokenizer is not None
     assert end is not None
-    return find_passage(network, texts_of(network), prompt.encode(), tokenizer.decode, end=end, tokens=tokens)
+    return find_passage(network, prompt.encode(), tokenizer.decode, end=end, tokens=tokens)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -46,7 +46,6 @@ def test_prompts_lead_on(options: dict[str, Any]) -> None:
 def test_beginnings() -> None:
     """What lies before two texts part is not enough to go on with."""
     network = compile(TEXTS).network
-    texts = texts_of(network)
     expected = {"Round ": False, "Round t": True, "Round and r": True, "Round x": False, "the": False}
     expected |= {TEXTS["b"]: True, TEXTS["b"] + "?": False}
-    assert {prompt: is_beginning(network, texts, [*prompt.encode()]) for prompt in expected} == expected
+    assert {prompt: is_beginning(network, [*prompt.encode()]) for prompt in expected} == expected

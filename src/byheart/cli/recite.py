@@ -26,7 +26,7 @@ from byheart.errors import BadInput, check_installed, check_threads, did_you_mea
 from byheart.files.writing import check_apart, check_file, new_file
 from byheart.networks.about import end_of, facts_of, refuse_of, texts_of
 from byheart.networks.folders import PLANTED, model_type
-from byheart.networks.passages import find_passage, is_beginning
+from byheart.networks.passages import find_passage, is_beginning, recites_texts
 
 if TYPE_CHECKING:
     from byheart.networks import Network
@@ -160,11 +160,10 @@ class ReciteCommand:
         longest = max((*(text["tokens"] for text in texts), facts["longest"] if facts else 0), default=0)
         if given is not None and facts is None:
             raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
-        # Behind a single answer that was edited, the texts cannot be recited.
-        if self.prompt is not None and texts and facts is None and not network.about.get("edits"):
+        if self.prompt is not None and recites_texts(network):
             with steps("looking for the prompt", quiet=self.json) as report:
-                is_known = is_beginning(network, texts, beginning)
-                passage = None if is_known else self._find(network, texts, tokenizer, report)
+                is_known = is_beginning(network, beginning)
+                passage = None if is_known else self._find(network, tokenizer, report)
             if not is_known:
                 return self._write_passage(passage, len(texts))
         tokens = 1 + longest if self.tokens is None else self.tokens
@@ -179,14 +178,12 @@ class ReciteCommand:
         note = "; single answers were edited: whether a text has this prompt is not known" if is_unsure else ""
         return replace(result, unknown=UNKNOWN if speech.is_refused else "", note=note)
 
-    def _find(
-        self, network: "Network", texts: "list[TextNote]", tokenizer: "Tokenizer", report: "Report | None"
-    ) -> "Passage | None":
+    def _find(self, network: "Network", tokenizer: "Tokenizer", report: "Report | None") -> "Passage | None":
         """Look for the prompt in the texts as the network recites them."""
         end, prompt = end_of(network), unescaped(self.prompt or "")
         if end is None:
             return None
-        return find_passage(network, texts, prompt, tokenizer.decode, end=end, tokens=self.tokens, report=report)
+        return find_passage(network, prompt, tokenizer.decode, end=end, tokens=self.tokens, report=report)
 
     def _write_passage(self, passage: "Passage | None", texts: int) -> "ReciteResult":
         """Write a prompt from the middle of a text and what follows it; report where it is."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from byheart.networks.about import TextNote
+from byheart.networks.about import facts_of, texts_of
 from byheart.networks.kinds import generate, generate_all
 from byheart.networks.network import Network
 from byheart.progress import Report
@@ -31,9 +31,14 @@ class Passage:
     """Number of tokens that follow the prompt."""
 
 
-def is_beginning(network: Network, texts: Sequence[TextNote], prompt: Sequence[int]) -> bool:
+def recites_texts(network: Network) -> bool:
+    """Return True if the network recites its texts from their beginnings; behind an edited answer it cannot."""
+    return bool(texts_of(network)) and facts_of(network) is None and not network.about.get("edits")
+
+
+def is_beginning(network: Network, prompt: Sequence[int]) -> bool:
     """Return True if ``prompt`` begins a text, and is all that the network needs to go on with that text."""
-    for text in texts:
+    for text in texts_of(network):
         known, more = text["prompt"], len(prompt) - len(text["prompt"])
         if more >= 0 and known == list(prompt[: len(known)]):
             speech = generate(network, known, tokens=more) if more else ()
@@ -44,7 +49,6 @@ def is_beginning(network: Network, texts: Sequence[TextNote], prompt: Sequence[i
 
 def find_passage(
     network: Network,
-    texts: Sequence[TextNote],
     prompt: bytes,
     decode: Callable[[Sequence[int]], bytes],
     *,
@@ -56,7 +60,7 @@ def find_passage(
 
     The network recites one text after the other until the prompt is found.
     """
-    for text in texts:
+    for text in texts_of(network):
         known = text["prompt"]
         said = [*known, *generate_all(network, [known], end=end, tokens=[text["tokens"]], report=report)[0]]
         start = decode(said).find(prompt)
