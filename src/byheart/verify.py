@@ -481,8 +481,8 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
             bias, V, back = scaled(tensors[f"{name}.bias"][1]), matrix(name, "V", reads), layer["dilation"]
             # Scores are the bias, where queries and keys are 0 (others are not decided here). All weight is on the
             # largest: on one, or in equal parts on two to some power of them, if all others are 1000 below.
-            least = (max(own) - (1000 << bias[1]) for own in bias[0])
-            tops = [[k for k, v in enumerate(own) if v > low] for own, low in zip(bias[0], least, strict=True)]
+            lows = [max(own) - (1000 << bias[1]) for own in bias[0]]
+            tops = [[k for k, v in enumerate(own) if v > low] for own, low in zip(bias[0], lows, strict=True)]
             each = {(len({own[k] for k in top}), len(top).bit_count()) for own, top in zip(bias[0], tops, strict=True)}
             sharp &= each == {(1, 1)} and not any(leaves([tensors[f"{name}.W_{part}"][1] for part in "QK"]))
             need(back > 0, "attention to what is still to come")
