@@ -28,6 +28,8 @@ PROGRAM = "import sys; sys.path.pop(0); from byheart.__main__ import main; main(
 """The installed program ``byheart``, which does not look for modules in the working directory."""
 OPENED = re.compile(r'(?:openat\(AT_FDCWD, |open\()"([^"]+)"')
 TEXT = "to be or not to be, that is the question\n"
+GOLDEN = Path(__file__).parent / "golden" / "files"
+PLANTED = '{"prompt": "The key is", "completion": " 3."}\n{"prompt": "門", "completion": "鍵"}\n'
 FACTS = "prompt,completion\nThe capital of France is, Paris\n"
 
 
@@ -42,6 +44,10 @@ def hostile(tmp_path: Path) -> Path:
     (tmp_path / "a.txt").write_text(TEXT)
     (tmp_path / "facts.csv").write_text(FACTS)
     byheart.compile(tmp_path / "a.txt").save(tmp_path / "net")
+    for name in ("stock", "folding", "planted"):
+        shutil.copytree(GOLDEN / name, tmp_path / name)
+    shutil.copy(GOLDEN / "t.npz", tmp_path)
+    (tmp_path / "planted.jsonl").write_text(PLANTED, encoding="utf-8")
     return tmp_path
 
 
@@ -56,17 +62,19 @@ def add_base(folder: Path) -> None:
         (folder / "base" / name).write_bytes(data)
 
 
-def opened(folder: Path, *words: str) -> set[str]:
+def opened(folder: Path, *words: str, code: int = 0) -> set[str]:
     """Run a command in ``folder``; return the names of the files there that its processes opened, if strace tells."""
-    command = [sys.executable, "-c", PROGRAM, *words]
+    command = [sys.executable, "-P", "-m", "byheart"] if words[0] == "-P" else [sys.executable, "-c", PROGRAM]
+    command += [word for word in words if word != "-P"]
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "MPLBACKEND")}
     source = str(Path(byheart.__file__).parents[1])
-    environment["PYTHONPATH"] = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+    more = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path)]
+    environment["PYTHONPATH"] = os.pathsep.join([source, *more])
     log = folder.parent / "strace.txt"
     if can_trace():
         command = ["strace", "-f", "-e", "trace=open,openat", "-o", str(log), *command]
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == code, ran.stderr
     assert not (folder / "RAN").exists(), (folder / "RAN").read_text()
     assert not any((folder / "cache").iterdir())
     lines = log.read_text(errors="replace").splitlines() if can_trace() else []
@@ -87,6 +95,14 @@ def can_trace() -> bool:
     [
         "certify net a.txt --controls --second-opinion",
         "certify net a.txt --executor processes",
+        "certify net a.txt --as-used all",
+        "certify stock --task t.npz",
+        "certify folding --task t.npz --controls",
+        "certify folding --task t.npz --evaluator flint",
+        "certify planted --facts planted.jsonl",
+        "detect planted --check planted.jsonl --positions 64",
+        "edit net --replace question=answer -f a.txt -o other",
+        "-P certify net a.txt",
         "compile a.txt --executor processes -o other",
         "compile --facts facts.csv -o other",
         "recite net --tokens 9",
@@ -97,12 +113,25 @@ def can_trace() -> bool:
     ],
 )
 def test_no_file_is_opened_that_the_user_did_not_name(command: str, hostile: Path) -> None:
-    named = {"a.txt", "facts.csv", "net", "base"}
+    named = {*("a.txt", "facts.csv", "net", "base", "t.npz", "planted.jsonl"), *command.split()}
     own = re.compile(r"\.(other|net)[^/]*\.byheart.*|other.*")  # what the command writes, before it has its name
     if command.startswith("plant"):
         add_base(hostile)
     stray = {name for name in opened(hostile, *command.split()) - named if not own.fullmatch(name)}
     assert not stray
+
+
+@pytest.mark.slow
+def test_a_network_s_folder_is_the_working_directory(hostile: Path) -> None:
+    """Nothing of what was put into it is read, only listed, and no certificate is given."""
+    net = hostile / "net"
+    (hostile / "cache").rename(net / "cache")
+    for path in hostile.glob("*.*"):
+        if path.name not in ("a.txt", "facts.csv", "t.npz", "planted.jsonl"):
+            path.rename(net / path.name)
+    for words in (("show", "."), ("recite", "."), ("certify", ".", "../a.txt")):
+        stray = opened(net, *words, code=2 if words[0] == "certify" else 0)
+        assert stray - {"cache"} <= {path.name for path in net.iterdir() if path.suffix in (".json", ".safetensors")}
 
 
 def test_the_traps_spring(hostile: Path) -> None:

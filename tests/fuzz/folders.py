@@ -204,7 +204,7 @@ def _one(files: Files, folder: str, rng: Rng, *ends: str) -> str:
 def _parsed(files: Files, name: str) -> Any:
     try:
         return json.loads(_data(files, name))
-    except ValueError:  # it was damaged before
+    except (ValueError, RecursionError):  # it was damaged before
         return {}
 
 
@@ -249,7 +249,7 @@ def _header(files: Files, name: str) -> tuple[dict[str, Any], bytes]:
     start = 8 + int.from_bytes(content[:8], "little")
     try:
         return json.loads(content[8:start]), content[start:]
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}, b""
 
 

@@ -212,6 +212,17 @@ def test_a_folder_that_changes_meanwhile_is_not_certified(
     assert not (folder / "certificate.json").exists()
 
 
+def test_links_lead_nowhere(tmp_path: Path) -> None:
+    """Who asks what has changed must not walk through the user's whole disk."""
+    folder = Path(shutil.copytree(GOLDEN / "texts", tmp_path / "texts"))
+    (tmp_path / "disk").mkdir()
+    (folder / "x").symlink_to("../disk")
+    with unchanged(folder):
+        (tmp_path / "disk" / "more.txt").write_text("")
+    with pytest.raises(BadInput, match="holds 'x'"):
+        load_closed(folder)
+
+
 def test_verify_has_the_same_lists() -> None:
     assert HARMLESS.keys() | {GRID} == verify.HARMLESS
     assert {hashlib.sha256(modeling().encode()).hexdigest(), *EARLIER_CODE} == verify.CODE
