@@ -1,6 +1,7 @@
 """``byheart size``: what is printed, as JSON too, and what is refused, in one line each."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,25 @@ def folder(work: Path, **changes: object) -> Path:
 
 
 def test_a_text(book: Path, run: Run) -> None:
-    said = run("size", book)
+    said = run("size", book, "--all")
     assert (said.code, said.err) == (0, "")
     for words in ("77 bytes", "bits of the texts after lzma", "Proved", "Fitted", "Measured", "compiled, rectangular"):
         assert words in said.out
     assert "room" not in said.out
     assert f"byheart bounds --examples 77 --length {run('size', book, '--json').json['window']} " in said.out
+
+
+def test_a_few_lines_end_in_a_sentence(book: Path, run: Run) -> None:
+    lines = run("size", book).out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert lines[0].startswith("book.txt: 77 bytes, 77 questions, ")
+    assert re.fullmatch(r"About [\d,]+ parameters compiled, \d+ to \d+ trained\.", lines[-2])
+    for parameters, end in (
+        (10**6, r"room for [\d,]+ such texts compiled, [\d,]+ to [\d,]+ trained"),
+        (9, "too small"),
+    ):
+        found = run("size", book, "--parameters", parameters).out.splitlines()[-2]
+        assert re.search(rf"A model of {parameters:,} (has|is) {end}\.$", found)
 
 
 def test_as_json(book: Path, run: Run) -> None:
@@ -43,7 +57,7 @@ def test_as_json(book: Path, run: Run) -> None:
 
 
 def test_a_model_by_its_config_alone(book: Path, work: Path, run: Run) -> None:
-    said = run("size", book, "--model", folder(work, torch_dtype="float16"))
+    said = run("size", book, "--model", folder(work, torch_dtype="float16"), "--all")
     assert said.code == 0
     assert "model (gpt2, 24,312 parameters), 16 bits each" in said.out
     assert "It has room: the data take " in said.out
@@ -51,8 +65,11 @@ def test_a_model_by_its_config_alone(book: Path, work: Path, run: Run) -> None:
 
 def test_bits_that_nobody_said_are_assumed_and_it_is_said(book: Path, work: Path, run: Run) -> None:
     silent = folder(work)
-    assert "parameters), 32 bits each (assumed; --bits B says otherwise): " in run("size", book, "--model", silent).out
-    assert "parameters), 8 bits each: " in run("size", book, "--model", silent, "--bits", 8).out
+    assert (
+        "parameters), 32 bits each (assumed; --bits B says otherwise): "
+        in run("size", book, "--all", "--model", silent).out
+    )
+    assert "parameters), 8 bits each: " in run("size", book, "--all", "--model", silent, "--bits", 8).out
     assert run("size", book, "--parameters", 1000, "--json").json["room"]["assumed"] is True
     (silent / "config.json").write_text(json.dumps(GPT2 | {"dtype": "float7"}))
     refused = run("size", book, "--model", silent)
@@ -73,7 +90,7 @@ def test_a_picture(book: Path, work: Path, run: Run) -> None:
 
 def test_no_column_mixes_kinds(book: Path, run: Run) -> None:
     """Of a model, every row has its share in the column of its kind, and in no other."""
-    out = run("size", book, "--parameters", 1000).out
+    out = run("size", book, "--parameters", 1000, "--all").out
     table = out[out.index("how much of it") :].splitlines()
     heading = next(line for line in table if "measured" in line)
     ends = {name: heading.index(name) + len(name) for name in ("proved", "fitted", "measured")}

@@ -193,8 +193,6 @@ def test_settings_one_by_one() -> None:
     assert compile(HAMLET, precision="float64", words=60).network.fingerprint == whole.network.fingerprint
     with pytest.raises(BadInput, match="settings are given twice"):
         compile(HAMLET, settings=CompilerSettings(), words=31)
-    with pytest.raises(BadInput, match=r"reciting has no setting called .size.; it has precision, words, layout"):
-        compile(HAMLET, size=3)
 
 
 def test_progress() -> None:
@@ -210,7 +208,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         compile(HAMLET, settings=CompilerSettings(layout="round"))
     with pytest.raises(BadInput, match="precision is 'float16'; expected one of float32, float64, bfloat16"):
         compile(HAMLET, settings=CompilerSettings("float16"))
-    with pytest.raises(BadInput, match="got int; expected a task such as"):
+    with pytest.raises(BadInput, match="got int; expected a task, texts"):
         compile(42)
     with pytest.raises(BadInput, match="the task is seq-to-seq; expected next-token"):
         compile(random_seq_to_seq(examples=3, length=2, vocab=9, labels=2, rng=np.random.default_rng(0)))

@@ -42,6 +42,8 @@ class SizeCommand:
     """MiB of text to look at. Larger data are sampled, and the numbers are estimates."""
     plot: Path | None = None
     """Also draw parameters by kind of number into this file (.png or .svg)."""
+    all: bool = False
+    """Print every number, with its source, and not only the chosen ones."""
     json: Json = False
 
     def run(self) -> "SizeResult":
@@ -60,7 +62,7 @@ class SizeCommand:
             from byheart.sizing import draw_sizes
 
             draw_sizes(sizing, self.plot)
-        return SizeResult(sizing, self.plot)
+        return SizeResult(sizing, self.plot, self.all)
 
     def _data(self) -> "QuestionsLike":
         """Return the paths, or the facts in files."""
@@ -82,12 +84,23 @@ class SizeResult(Result):
     sizing: "Sizing"
     plot: Path | None
     """The picture that was drawn."""
+    all: bool
+    """True if every number is printed."""
 
     def as_json(self) -> dict[str, Any]:
         """Return what was measured and planned."""
         return self.sizing.as_json()
 
     def rows(self) -> Iterator[Block]:
+        """Yield the chosen numbers, or all, and a sentence."""
+        yield from self._every_table() if self.all else (_short_table(self.sizing),)
+        yield self.sizing.summary
+        if not self.all:
+            yield dim("every number, with its source: --all")
+        if self.plot is not None:
+            yield dim(f"drew {self.plot}")
+
+    def _every_table(self) -> Iterator[Block]:
         """Yield the data, the sizes by kind of number, and the model's room."""
         sizing = self.sizing
         yield _data_table(sizing.data)
@@ -100,8 +113,23 @@ class SizeResult(Result):
         if sizing.room is not None:
             yield _room_table(sizing.room)
             yield sizing.room.verdict
-        if self.plot is not None:
-            yield dim(f"drew {self.plot}")
+
+
+def _short_table(sizing: "Sizing") -> Table:
+    """Show what any network needs at the highest number of bits, and what compiled and trained ones take."""
+    counted = [need for need in sizing.needs if need.says == "needed"]
+    first = next(need for need in reversed(counted) if need.what.startswith("every"))
+    rest = [need for need in sizing.needs if need.kind != "proved" and need.bits is not None and need.parameters]
+    rows = [(need.what, need.says, need.kind, number(need.parameters), number(need.bytes)) for need in (first, *rest)]
+    data = sizing.data
+    extent = "a task" if data.bytes is None else f"{number(data.bytes)} bytes"
+    extent = extent if data.facts is None else f"{number(data.facts)} facts"
+    about = "" if data.looked_at is None else f" (estimates, from {number(data.looked_at)} bytes of it)"
+    fewest = f"; {number(round(data.fewest.bits))} after {data.fewest.name}" if data.fewest.compressor else ""
+    title = (
+        f"{data.name}: {extent}{about}, {number(data.size.examples)} questions, {number(round(data.bits))} bits{fewest}"
+    )
+    return Table(title, ("", "", "", ">parameters", ">bytes"), rows)
 
 
 def _data_table(data: "Data") -> Table:

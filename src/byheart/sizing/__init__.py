@@ -6,7 +6,7 @@ source.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from reprlib import repr as shortened
@@ -42,6 +42,25 @@ class Sizing:
     needs: tuple[Need, ...]
     room: Room | None = None
 
+    @property
+    def summary(self) -> str:
+        """The answer in a sentence or two, in round numbers."""
+        ways = dict[str, tuple[int, int]]()
+        if compiled := [
+            need.parameters for need in self.needs if need.kind == "fitted" and need.bits and need.parameters
+        ]:
+            ways["compiled"] = (min(compiled), min(compiled))
+        trained = [need for need in self.needs if need.kind == "measured"]
+        ways["trained"] = (min(need.low or 1 for need in trained), max(need.high or 1 for need in trained))
+        about = _in_words(ways, "parameters")
+        if self.room is None:
+            return f"About {about}."
+        P, data = self.room.parameters, self.data
+        such = "such sets of facts" if data.facts is not None else "such tasks" if data.bytes is None else "such texts"
+        times = {way: (P // high, P // low) for way, (low, high) in ways.items()}
+        fits = f"has room for {_in_words(times, such)}" if any(most for _, most in times.values()) else "is too small"
+        return f"About {about}. A model of {P:,} {fits}."
+
     def as_json(self) -> dict[str, Any]:
         """Return all numbers, for programs."""
         data = self.data
@@ -61,11 +80,25 @@ class Sizing:
             "needs": [asdict(need) | {"bytes": need.bytes} for need in self.needs],
         }
         room = None if self.room is None else asdict(self.room) | {"verdict": self.room.verdict}
-        return values | {"room": room}
+        return values | {"room": room, "summary": self.summary}
 
     def __repr__(self) -> str:
         size = self.data.size
         return f"<Sizing: {self.data.name}, {size.examples:,} questions of {size.length:,} tokens>"
+
+
+def _in_words(ranges: Mapping[str, tuple[int, int]], noun: str) -> str:
+    """Return ranges in numbers of two digits.
+
+    >>> _in_words({"compiled": (6031, 6031), "trained": (7852, 25144)}, "parameters")
+    '6,000 parameters compiled, 7,900 to 25,000 trained'
+    """
+    ends = {way: sorted({round(number, 2 - len(str(number))) for number in ends}) for way, ends in ranges.items()}
+    texts = [" to ".join(f"{end:,}" for end in both) for both in ends.values()]
+    return ", ".join(
+        f"{text} {noun} {way}" if not i else f"{text} {way}"
+        for i, (text, way) in enumerate(zip(texts, ends, strict=True))
+    )
 
 
 def size(
