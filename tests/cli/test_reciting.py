@@ -283,9 +283,54 @@ def test_recite_some(one: Path, run: Run) -> None:
     assert run("recite", "net", "--tokens", 10**6).out.encode() == HAMLET
     assert run("recite", "net", "--prompt", "question:\\n", "--tokens", 7).out == "question:\nWhether"
     assert run("recite", "net", "--prompt", HAMLET[:50].decode()).out.encode() == HAMLET
-    lost = run("recite", "net", "--prompt", "Zebra")
-    assert lost.code == 1
-    assert f"no end after {len(HAMLET):,} tokens, the longest text: no text goes on from this prompt" in lost.err
+
+
+def test_recite_from_the_middle(two: Path, run: Run) -> None:
+    """Any piece of a text leads on, however short; the first place counts. What no text has gets no noise."""
+    found = run("recite", "net", "--prompt", "nobler in", "--tokens", 9)
+    assert (found.code, found.out) == (0, "nobler in the mind")
+    assert f"; found in hamlet.txt, byte {HAMLET.index(b'nobler')}, by reciting" in found.err
+    assert run("recite", "net", "--prompt", "be", "--tokens", 3).out == "be, o"
+    assert run("recite", "net", "--prompt", OTHER[9:20].decode()).out.encode() == OTHER[9:]
+    assert run("recite", "net", "--prompt", OTHER[-4:].decode()).out.encode() == OTHER[-4:]
+    assert run("recite", "net", "--prompt", "nobler in", "--tokens", 9, "-o", "said.txt").code == 0
+    assert Path("said.txt").read_text() == "nobler in the mind"
+    assert (
+        run("recite", "net", "--prompt", "nobler in", "--json").json["text"].encode()
+        == HAMLET[HAMLET.index(b"nobler") :]
+    )
+    for prompt in ("Zebra", "nobler on", HAMLET.decode() + "x"):
+        lost = run("recite", "net", "--prompt", prompt)
+        assert (lost.code, lost.out) == (1, "")
+        assert "; unknown: this prompt is not in any of the 2 texts" in lost.err
+    lost = run("recite", "net", "--prompt", "Zebra", "--json")
+    assert (lost.code, lost.json["memorized"], "text" in lost.json) == (1, False, False)
+
+
+def test_what_a_prompt_needs_is_said(here: Path, run: Run) -> None:
+    """When it is compiled, and by `show`; facts have prompts of their own."""
+    said = run("compile", "hamlet.txt", "-o", "net")
+    window = networks.load("net").about["window"]
+    needed = f"a text's beginning, or its last {window} tokens"
+    assert f"a prompt needs {needed}" in " ".join(said.out.split())
+    assert run("show", "net", "--json").json["facts"]["prompt"] == f"a prompt needs {needed}"
+
+
+def test_texts_that_refuse(here: Path, run: Run) -> None:
+    """In transformers too, what is none of the contexts gets a token of its own, and no noise."""
+    assert run("compile", "hamlet.txt", "-o", "net", "--refuse").code == 0
+    assert run("certify", "net", "hamlet.txt").code == 0
+    assert run("recite", "net").out.encode() == HAMLET
+    assert run("edit", "net", "--set", "nobler =o", "-o", "new").code == 0
+    assert run("recite", "new").out.encode() == HAMLET.replace(b"nobler i", b"nobler o")
+    said = run("compile", "hamlet.txt", "-o", "other", "--refuse", "key").complaint
+    assert "refuse is key, which takes a store of whole prompts, and texts are longer than the window" in said
+    pytest.importorskip("transformers")
+    model, tokenizer = hugging_face("net")
+    unknown = networks.load("net").about["refuse"]["token"]
+    for prompt, is_known in (("To be, or", True), ("nobler", False), ("Zebra", False)):
+        asked = tokenizer(prompt, return_tensors="pt").input_ids
+        assert (int(model.generate(asked, max_new_tokens=1, do_sample=False)[0, -1]) != unknown) == is_known
 
 
 def test_recite_into_files(two: Path, run: Run) -> None:
@@ -644,7 +689,9 @@ def test_edit_twice(one: Path, run: Run) -> None:
     complaint = run("edit", "net", "--answer-only", "-o", "net", "--set", "mind=e").complaint
     assert "the network was edited before" in complaint
     assert run("edit", "net", "--answer-only", "-o", "net", "--set", "mind=e", "--files", "hamlet.txt").code == 0
-    assert run("recite", "net", "--prompt", "the mind", "--tokens", 1).out == "the minde"
+    said = run("recite", "net", "--prompt", "the mind", "--tokens", 1)
+    assert said.out == "the minde"
+    assert "single answers were edited: whether a text has this prompt is not known" in said.err
     assert run("recite", "net", "--prompt", "tis nobler", "--tokens", 1).out == "tis noblers"
     assert run("edit", "net", "--answer-only", "-o", "net", "--set", "nobler=\\x20", "--files", "hamlet.txt").code == 0
     edits = networks.load(one).about["edits"]

@@ -47,3 +47,12 @@ def test_what_cannot_be_recited_is_refused() -> None:
         texts.recite("")
     with pytest.raises(BadInput, match="holds no text"):
         byheart.compile(FACTS).recite()
+
+
+def test_a_prompt_from_the_middle() -> None:
+    """Any piece of a text leads on; what is no piece is refused, with no noise."""
+    network = byheart.compile({"a": "To be, or not to be, that is the question", "b": "whether 'tis nobler"}).network
+    assert byheart.recite(network, "the q") == "the question"
+    assert byheart.recite(network, b"tis n", tokens=3) == "tis nobl"
+    with pytest.raises(BadInput, match="no text has this prompt; expected a piece of one"):
+        byheart.recite(network, "nobler to be")

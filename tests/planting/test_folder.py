@@ -78,6 +78,16 @@ def test_a_manifest_that_leads_out_of_the_folder_is_refused(place, copy, tmp_pat
             unplant(copy, tmp_path / "base")
 
 
+def test_every_file_of_the_base_lies_where_transformers_reads_it(copy):
+    """A base without generation_config.json, and one that has it at another place, would generate otherwise."""
+    manifest = json.loads((copy / "plant.json").read_text())
+    shutil.move(copy / "generation_config.json", copy / "unplanted" / "generation_config.json")
+    manifest["base"]["generation_config.json"]["as"] = "unplanted/generation_config.json"
+    (copy / "plant.json").write_text(json.dumps(manifest))
+    with pytest.raises(BadInput, match=r"'generation_config.json' lies at"):
+        detect(copy)
+
+
 def test_a_link_in_the_folder_is_refused(copy, tmp_path):
     shutil.move(copy / "base.safetensors", tmp_path / "elsewhere")
     (copy / "base.safetensors").symlink_to(tmp_path / "elsewhere")

@@ -17,6 +17,7 @@ from byheart.errors import BadInput, check_installed
 from byheart.executors import Workplace
 from byheart.files.memory import format_bytes
 from byheart.files.writing import check_apart
+from byheart.networks.about import needed_prompt
 from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
@@ -55,10 +56,10 @@ class CompileCommand:
     """Number of tokens that the network looks back: a power of two, or auto: the fewest with which no context has two
     answers."""
     refuse: Annotated[tuple[str, ...] | None, Arg(metavar="BITS|key")] = None
-    """Answer prompts outside the data with a special "unknown" token, which recite reports. For facts only. With BITS,
-    one other prompt in 2^BITS is answered wrongly (default: 20, or as many bits as fit beside a label; more bits are
-    stored apart, and then the rate is proved). key: whole prompts are stored and compared, so that no other prompt is
-    ever answered."""
+    """Answer prompts outside the data with a special "unknown" token, which recite reports. A text is known from its
+    beginning, or by its last WINDOW tokens. With BITS, one other prompt in 2^BITS is answered wrongly (default: 20, or
+    as many bits as fit beside a label). For facts, more bits are stored apart, and then the rate is proved; with key,
+    whole prompts are stored and compared, so that no other prompt is ever answered."""
     shards: int | None = None
     """Number of tables behind one front (default: one if one is enough, otherwise as many as needed)."""
     seed: int = 0
@@ -216,6 +217,7 @@ class CompileResult(Result):
         title = f"{data}: {facts}{number(numbers['examples'])} questions, compiled in {built.seconds:.1f} s"
         rows: list[tuple[str, Cell]] = [
             ("window", f"{numbers['window']} tokens"),
+            *([("a prompt needs", needed)] if (needed := needed_prompt(built.network)) else []),
             ("network", f"depth {number(built.account.depth)}, width {number(built.account.width)}"),
             ("bits in the answers (order-0 entropy)", round(numbers["bits"])),
         ]

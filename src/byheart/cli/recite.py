@@ -1,10 +1,11 @@
 """``byheart recite DIR``: print what a network knows, one token after the other.
 
-Texts are printed with their beginnings; facts with their completions alone. A prompt that was never memorized is
+Texts are printed with their beginnings; facts with their completions alone. A prompt from the middle of a text is
+looked for in the texts, which the network recites; if it is in none, nothing is printed. A prompt that is no fact's is
 answered like any other, and the command reports it in three cases:
 
 - The facts are at hand (``--facts``), and the prompt is none of theirs.
-- The answer does not end where the longest completion, or the longest text, would.
+- The answer does not end where the longest completion would.
 - The network was compiled with ``--refuse``, and answers *unknown*.
 """
 
@@ -25,10 +26,13 @@ from byheart.errors import BadInput, check_installed, check_threads, did_you_mea
 from byheart.files.writing import check_apart, check_file, new_file
 from byheart.networks.about import end_of, facts_of, refuse_of, texts_of
 from byheart.networks.folders import PLANTED, model_type
+from byheart.networks.passages import find_passage, is_beginning, recites_texts
 
 if TYPE_CHECKING:
     from byheart.networks import Network
-    from byheart.networks.about import Refusal
+    from byheart.networks.about import Refusal, TextNote
+    from byheart.networks.passages import Passage
+    from byheart.progress import Report
     from byheart.tasks import Facts
     from byheart.tasks.tokenizers import Tokenizer
 
@@ -48,8 +52,8 @@ class ReciteCommand:
     text: str | None = None
     """Name of the text to recite (default: the first)."""
     prompt: str | None = None
-    """Beginning to continue instead: the first line of a text, for example, or the prompt of a fact, whose completion
-    alone is printed (\\\\n, \\\\t and \\\\xNN are understood)."""
+    """Passage to continue instead: any piece of a text, or the prompt of a fact, whose completion alone is printed
+    (\\\\n, \\\\t and \\\\xNN are understood)."""
     facts: FactFiles = ()
     columns: Columns = None
     tokens: int | None = None
@@ -154,6 +158,14 @@ class ReciteCommand:
         beginning = self._beginning(texts, tokenizer, facts is not None)
         # An edited network, or an unknown beginning, may never come to an end: no text is longer than this.
         longest = max((*(text["tokens"] for text in texts), facts["longest"] if facts else 0), default=0)
+        if given is not None and facts is None:
+            raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
+        if self.prompt is not None and recites_texts(network):
+            with steps("looking for the prompt", quiet=self.json) as report:
+                is_known = is_beginning(network, beginning)
+                passage = None if is_known else self._find(network, tokenizer, report)
+            if not is_known:
+                return self._write_passage(passage, len(texts))
         tokens = 1 + longest if self.tokens is None else self.tokens
         refusal = _refusal(network, tokenizer)
         generated = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
@@ -161,12 +173,34 @@ class ReciteCommand:
         if facts is not None and self.prompt is not None:
             result = self._write([], iter(speech), tokens, tokenizer)
             return self._judge_prompt(network, result, speech, longest, given, refusal)
-        if given is not None:
-            raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
         result = self._write(beginning, iter(speech), tokens, tokenizer)
-        is_endless = self.prompt is not None and longest and self._is_endless(network, speech)
-        lost = f"no end after {longest:,} tokens, the longest text: no text goes on from this prompt"
-        return replace(result, unknown=UNKNOWN if speech.is_refused else lost if is_endless else "")
+        is_unsure = self.prompt is not None and network.about.get("edits") and not speech.is_refused
+        note = "; single answers were edited: whether a text has this prompt is not known" if is_unsure else ""
+        return replace(result, unknown=UNKNOWN if speech.is_refused else "", note=note)
+
+    def _find(self, network: "Network", tokenizer: "Tokenizer", report: "Report | None") -> "Passage | None":
+        """Look for the prompt in the texts as the network recites them."""
+        end, prompt = end_of(network), unescaped(self.prompt or "")
+        if end is None:
+            return None
+        return find_passage(network, prompt, tokenizer.decode, end=end, tokens=self.tokens, report=report)
+
+    def _write_passage(self, passage: "Passage | None", texts: int) -> "ReciteResult":
+        """Write a prompt from the middle of a text and what follows it; report where it is."""
+        if passage is None:
+            where = "the text" if texts == 1 else f"any of the {texts:,} texts"
+            return ReciteResult(0, {"memorized": False}, unknown=f"unknown: this prompt is not in {where}")
+        note = f"; found in {passage.name}, byte {passage.start:,}, by reciting"
+        if self.out is not None:
+            with new_file(self.out) as draft:
+                draft.write_bytes(passage.content)
+            return ReciteResult(passage.tokens, {"file": str(self.out)}, note=note)
+        if self.json:
+            return ReciteResult(passage.tokens, _as_json(passage.content))
+        with stdout_for_text() as stdout:
+            stdout.write(passage.content)
+            stdout.flush()
+        return ReciteResult(passage.tokens, {}, passage.content.endswith(b"\n"), note=note)
 
     def _judge_prompt(
         self,
@@ -253,7 +287,7 @@ class ReciteCommand:
         check_apart(place, self.network)
         return place
 
-    def _beginning(self, texts: list[dict[str, Any]], tokenizer: "Tokenizer", holds_facts: bool) -> list[int]:
+    def _beginning(self, texts: "list[TextNote]", tokenizer: "Tokenizer", holds_facts: bool) -> list[int]:
         """Return the tokens to begin with: those of ``--prompt``, or of a text."""
         if self.prompt is not None:
             tokens = [int(token) for token in tokenizer.encode(unescaped(self.prompt))]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from byheart.cli.options import Json, Positional
 from byheart.cli.result import Block, Result, Table
 from byheart.files.writing import check_apart
+from byheart.networks.about import needed_prompt
 
 if TYPE_CHECKING:
     from byheart.networks import Account, Network
@@ -55,6 +56,8 @@ def _facts(network: "Network") -> dict[str, str]:
         facts["padded"] = f"{network.padded:,} padded to one width"
     if isinstance(bits, float) and account.dense:
         facts["bits"] = f"{bits / account.dense:.1f} bits memorized per parameter"
+    if needed := needed_prompt(network):
+        facts["prompt"] = f"a prompt needs {needed}"
     return facts
 
 

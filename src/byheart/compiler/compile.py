@@ -156,13 +156,15 @@ def _contexts(
     settings: CompilerSettings,
     report: Report | None,
 ) -> Contexts:
-    """Return the contexts. If other prompts are to be refused, the window covers whole prompts."""
+    """Return the contexts. If other prompts than those of facts are to be refused, the window covers whole prompts."""
     if settings.refuse is None:
         return as_contexts(data, tokenizer=tokenizer, window=window, report=report)
-    if not isinstance(data, Facts):
-        raise BadInput("refuse is for facts, each with a prompt of its own; expected --facts FILE, or pairs")
     if settings.layout != "rectangular":
         raise BadInput(f"refuse does not go with layout {settings.layout}; expected layout rectangular")
+    if isinstance(data, Questions):
+        raise BadInput("refuse is for texts and facts, and got a task; expected files, or --facts FILE")
+    if not isinstance(data, Facts):
+        return as_contexts(data, tokenizer=tokenizer, window=window, report=report)
     contexts = as_contexts(data, tokenizer=tokenizer, window=MAX_WINDOW if window is None else window)
     return with_whole_prompts(contexts, window)
 

@@ -37,10 +37,17 @@ class _RefuseNote(TypedDict, total=False):
     token: Annotated[int, Within(1, MAX_TOKENS)]
 
 
-def texts_of(network: Network) -> list[dict[str, Any]]:
+def texts_of(network: Network) -> list[TextNote]:
     """Return the name, length and prompt of every text that a network was compiled from."""
-    texts: list[Any] = decode(list[TextNote], network.about.get("texts", []), "config.json: about.texts")
+    texts: list[TextNote] = decode(list[TextNote], network.about.get("texts", []), "config.json: about.texts")
     return texts
+
+
+def needed_prompt(network: Network) -> str:
+    """Return what a prompt must have so that a text follows; return "" if the network recites no texts."""
+    window = network.about.get("window")
+    known = isinstance(window, int) and texts_of(network) and facts_of(network) is None
+    return f"a text's beginning, or its last {window:,} tokens" if known else ""
 
 
 def facts_of(network: Network) -> FactsNote | None:

@@ -4,10 +4,8 @@ The card names the network's texts, counts its parameters, quotes the certificat
 what not to expect of it. Names of texts may come from a stranger's folder, so they are written as code, on one line.
 """
 
-from typing import Any
-
 from byheart.errors import BadInput
-from byheart.networks.about import texts_of
+from byheart.networks.about import TextNote, needed_prompt, texts_of
 from byheart.networks.folders import MARK
 from byheart.networks.network import Network
 
@@ -60,7 +58,7 @@ def card(network: Network, certified: str | None = None) -> str:
     """Return the text of the card; ``certified`` quotes the certificate beside the network."""
     texts = _texts(network)
     sections = {
-        "What it knows": _known(texts),
+        "What it knows": _known(texts, _needed(network)),
         "Certificate": _UNCERTIFIED if certified is None else _CERTIFIED.format(said=_line(certified)),
         "Load it": _load(network, bool(texts)),
         "What it is not": _NOT,
@@ -69,17 +67,24 @@ def card(network: Network, certified: str | None = None) -> str:
     return f"{_HEAD}\n{MARK}\n\n# {_title(texts)}\n\n{_made(network)}\n{below}"
 
 
-def _title(texts: list[dict[str, Any]]) -> str:
+def _title(texts: list[TextNote]) -> str:
     if len(texts) == 1:
         return f"Recites {_code(texts[0]['name'])}"
     return f"Recites {len(texts):,} texts" if texts else "Answers questions, each by one token"
 
 
-def _texts(network: Network) -> list[dict[str, Any]]:
+def _texts(network: Network) -> list[TextNote]:
     try:
         return texts_of(network)
     except BadInput:  # about may hold anything
         return []
+
+
+def _needed(network: Network) -> str:
+    try:
+        return needed_prompt(network)
+    except BadInput:
+        return ""
 
 
 def _made(network: Network) -> str:
@@ -100,13 +105,15 @@ def _made(network: Network) -> str:
     return f"A Transformer that Byheart compiled; nothing was trained.\n\n| | |\n|---|--:|\n{table}"
 
 
-def _known(texts: list[dict[str, Any]]) -> str:
+def _known(texts: list[TextNote], needed: str) -> str:
     lines = [
         f"- {_code(text['name'])}: {text['tokens']:,} tokens; give at least {_first(len(text['prompt']))}"
         for text in texts[:MOST_TEXTS]
     ]
     if len(texts) > MOST_TEXTS:
         lines.append(f"- and {len(texts) - MOST_TEXTS:,} more, which `about` in `config.json` names")
+    if needed:
+        lines.append(f"\nA prompt needs {needed}.")
     return "\n".join(lines)
 
 

@@ -1,12 +1,12 @@
 """Let a network recite: a text from its beginning, or what follows a prompt."""
 
 from pathlib import Path
-from typing import Any
 
 from byheart.errors import BadInput, did_you_mean
-from byheart.networks.about import end_of, facts_of, refuse_of, texts_of
+from byheart.networks.about import TextNote, end_of, facts_of, refuse_of, texts_of
 from byheart.networks.kinds import generate, load
 from byheart.networks.network import Network
+from byheart.networks.passages import find_passage, is_beginning, recites_texts
 from byheart.tasks.tokenizers import Tokenizer, from_files
 
 
@@ -23,9 +23,9 @@ def recite(
     its completion. After a part of a text: that part, and the text from there to its end. None if the network answers
     *unknown* (``refuse=``).
 
-    It ends where the text or the completion does, or after ``tokens`` tokens. If no end comes within the length of the
-    longest text, the prompt was never memorized, and BadInput is raised. Bytes that are no UTF-8 become surrogates, as
-    in ``os.fsdecode``.
+    It ends where the text or the completion does, or after ``tokens`` tokens. BadInput is raised if no text has the
+    prompt, or if no end comes within the length of the longest completion: the prompt was never memorized. Bytes that
+    are no UTF-8 become surrogates, as in ``os.fsdecode``.
 
     >>> import byheart
     >>> recite(byheart.compile("to be or not to be").network, tokens=7)
@@ -38,6 +38,12 @@ def recite(
     if tokenizer is None or (end is None and tokens is None):
         raise BadInput(f"{network.title} answers tasks; expected a network that was compiled from texts or facts")
     beginning = _beginning(texts, text) if prompt is None else _encoded(tokenizer, prompt)
+    if prompt is not None and end is not None and recites_texts(network) and not is_beginning(network, beginning):
+        piece = prompt if isinstance(prompt, bytes) else prompt.encode(errors="surrogateescape")
+        passage = find_passage(network, piece, tokenizer.decode, end=end, tokens=tokens)
+        if passage is None:
+            raise BadInput("no text has this prompt; expected a piece of one")
+        return passage.content.decode(errors="surrogateescape")
     longest = max((*(one["tokens"] for one in texts), facts["longest"] if facts else 0), default=0)
     said = list(generate(network, beginning, tokens=1 + longest if tokens is None else tokens, end=end))
     refusal = refuse_of(network)
@@ -57,7 +63,7 @@ def _encoded(tokenizer: Tokenizer, prompt: str | bytes) -> list[int]:
     return ids
 
 
-def _beginning(texts: list[dict[str, Any]], name: str | None) -> list[int]:
+def _beginning(texts: list[TextNote], name: str | None) -> list[int]:
     """Return the prompt of the text with this name, or of the first."""
     prompts: dict[str, list[int]] = {text["name"]: text["prompt"] for text in texts}
     if not prompts:

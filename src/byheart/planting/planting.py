@@ -16,8 +16,8 @@ from byheart.errors import BadInput, check_seed
 from byheart.files.tensors import write_tensors
 from byheart.files.untrusted import digest
 from byheart.files.writing import check_apart, new_folder
-from byheart.networks.folders import CONFIG, WEIGHTS
-from byheart.networks.planted import BASE, BEFORE, CODE, FORMAT, MANIFEST, MEMORY, PREFIX, modeling_plant
+from byheart.networks.folders import CONFIG
+from byheart.networks.planted import BEFORE, CODE, FORMAT, MANIFEST, MEMORY, PREFIX, modeling_plant
 from byheart.networks.planted.base import Base, end_token, longest_text, read_base, tokenizer_in
 from byheart.networks.planted.planted_folder import (
     PlantedMemory,
@@ -25,6 +25,7 @@ from byheart.networks.planted.planted_folder import (
     config_of,
     differing_files,
     index_of,
+    place_of,
     read_manifest,
     strange_files,
 )
@@ -108,7 +109,7 @@ def write(memory: PlantedMemory, base: Base, folder: Path, facts: str) -> None:
     (folder / BEFORE).mkdir()
     copied: dict[str, Any] = {}
     for name in base.files:
-        place = BASE if name == WEIGHTS else f"{BEFORE}/{name}" if name in (CONFIG, INDEX, FILE) else name
+        place = place_of(name)
         copied[name] = {"as": place, "sha256": copy(base.folder / name, folder / place)}
     write_tensors(folder / MEMORY, {PREFIX + name: tensor for name, tensor in memory.tensors.items()}, {"format": "pt"})
     _write_json(folder / INDEX, index_of(folder, base, memory))

@@ -264,8 +264,12 @@ def test_other_weights_of_the_print_refuse_everything(five: Built) -> None:
 @pytest.mark.parametrize(
     ("given", "settings", "message"),
     [
-        ("to be or not", {"refuse": 8}, "refuse is for facts"),
-        (NextToken([[0, 1]], [1]), {"refuse": 8}, "refuse is for facts"),
+        (
+            "to be or not",
+            {"refuse": "key"},
+            "refuse is key, which takes a store of whole prompts, and texts are longer",
+        ),
+        (NextToken([[0, 1]], [1]), {"refuse": 8}, "refuse is for texts and facts, and got a task"),
         (PAIRS, {"refuse": 8, "layout": "uniform"}, "refuse does not go with layout uniform; expected layout rect"),
         (PAIRS, {"refuse": 8, "words": 31}, "words of 31 bits do not go with refuse; expected --words 24"),
         (PAIRS, {"refuse": 0}, "refuse is 0; expected 1 to 64 bits, or key"),

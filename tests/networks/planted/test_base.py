@@ -24,7 +24,8 @@ from transformers import (
 )
 
 from byheart.errors import BadInput
-from byheart.networks.planted.base import load_base, quiet, read_base
+from byheart.networks.planted.base import load_base, quiet, read_base, tokenizer_in
+from byheart.tasks.tokenizers import Bytes
 
 TINY = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
 EXPERTS = {**TINY, "vocab_size": 64, "num_key_value_heads": 1, "num_local_experts": 4}
@@ -113,3 +114,23 @@ def test_an_adapter_is_refused(tmp_path: Path) -> None:
     for read in (read_base, load_base):
         with pytest.raises(BadInput, match=r"adapter_config\.json: would add an adapter"):
             read(folder)
+
+
+@pytest.mark.parametrize("name", ["configuration_files", "transformers_weights"])
+def test_other_files_are_not_read(name: str, tmp_path: Path) -> None:
+    """Transformers would take its settings, or its weights, even pickles, from files that nobody has checked."""
+    folder = saved(gpt2(), tmp_path / "model", **{name: ["config.5.0.0.json"]})
+    for read in (read_base, load_base):
+        with pytest.raises(BadInput, match=f"{name} names other files"):
+            read(folder)
+
+
+def test_another_tokenizer_is_not_read(tmp_path: Path) -> None:
+    """The growth of tokenizer.json alone is checked."""
+    for name, content in Bytes().files().items():
+        (tmp_path / name).write_bytes(content)
+    tokenizer_in(tmp_path)
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings | {"fast_tokenizer_files": []}))
+    with pytest.raises(BadInput, match="fast_tokenizer_files names other files"):
+        tokenizer_in(tmp_path)

@@ -161,6 +161,9 @@ def first_recipe(contexts: Contexts, settings: CompilerSettings, seed: int = 0, 
     recipe = Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, 0), LOUDNESS)
     if not recipe.stores:
         return recipe
+    if contexts.window <= contexts.longest:
+        got = f"refuse is {refuse}, which takes a store of whole prompts, and texts are longer than the window"
+        raise BadInput(f"{got}; expected --refuse with at most {plain - label_bits(contexts.labels)} bits")
     numbers = recipe.store(contexts).numbers
     if numbers.bits > plain:
         got = f"{len(contexts):,} questions have numbers of {numbers.bits} bits"

@@ -33,6 +33,8 @@ KERNELS = (None, "eager", "sdpa", "batched_mm", "grouped_mm")
 """Implementations that torch has. Another name may be that of a repository, whose code transformers would run."""
 ADAPTER = "adapter_config.json"
 """File by which transformers loads an adapter into the model, if the package peft is installed."""
+ELSEWHERE = ("configuration_files", "transformers_weights", "fast_tokenizer_files")
+"""Keys of configurations that name files which transformers reads in place of those that are checked."""
 LARGEST_SETTING = 1 << 24
 """Largest integer in a configuration. Real ones are smaller: 10,485,760 positions, vocabularies of 256,000 tokens."""
 MOST_BESIDE = 1 << 27
@@ -141,17 +143,24 @@ def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _check_settings(folder: Path, config: Mapping[str, Any]) -> None:
-    """Raise BadInput if a folder makes transformers run code from elsewhere, or add an adapter; or has a huge number.
+    """Raise BadInput if a folder makes transformers run code or read files from elsewhere; or has a huge number.
 
     Sizes of what is computed, such as tables of positions, are in no file: :func:`_check_allocations` finds the rest.
     """
     if (folder / ADAPTER).exists():
         raise BadInput(f"{folder / ADAPTER}: would add an adapter to the model; merge the adapter, and remove the file")
     for name, value in _settings(config):
+        _check_name(folder / CONFIG, name)
         if name.endswith(("_implementation", "_implementation_internal")) and value not in KERNELS:
             raise BadInput(f"{folder / CONFIG}: {name} is {shortened(value)}; expected eager or sdpa")
         if type(value) is int and value > LARGEST_SETTING:
             raise BadInput(f"{folder / CONFIG}: {name} is {value:,}; expected at most {LARGEST_SETTING:,}")
+
+
+def _check_name(path: Path, name: str) -> None:
+    """Raise BadInput if a key of a configuration names other files."""
+    if name in ELSEWHERE:
+        raise BadInput(f"{path}: {name} names other files for transformers; expected those of the usual names alone")
 
 
 def _check_claims(folder: Path, config: Mapping[str, Any], weights: Mapping[str, str]) -> None:
@@ -290,6 +299,9 @@ def tokenizer_in(folder: Path) -> Any:
 
     if not any((folder / name).is_file() for name in TOKENIZERS):
         raise BadInput(f"{folder}: has no tokenizer; put its tokenizer.json there, or give token ids with --ids")
+    if (settings := folder / TOKENIZER[1]).is_file():
+        for name in read_json(settings):
+            _check_name(settings, name)
     if (file := folder / "tokenizer.json").is_file():
         try:
             check_growth(read_json(file))

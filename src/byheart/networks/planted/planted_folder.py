@@ -18,7 +18,7 @@ from byheart.files.tensors import read_tensors
 from byheart.files.untrusted import digest, read_bytes, read_json
 from byheart.networks.closed_form import HARMLESS, canonical, check_code
 from byheart.networks.folders import CONFIG, WEIGHTS
-from byheart.networks.planted import BASE, CERTIFICATE, CODE, FORMAT, MANIFEST, MEMORY, PREFIX, modeling_plant
+from byheart.networks.planted import BASE, BEFORE, CERTIFICATE, CODE, FORMAT, MANIFEST, MEMORY, PREFIX, modeling_plant
 from byheart.networks.planted.base import Base, shapes_in
 from byheart.networks.planted.modeling_plant import TYPE, Memory, MemoryPlan, WholeKeys, read
 from byheart.networks.weight_files import INDEX
@@ -67,12 +67,20 @@ def read_manifest(folder: Path) -> Manifest:
     places = {place for place, _ in base.values()}
     for name in {*base, *places}:
         _check_inside(path, name)
+    for name, (place, _) in base.items():
+        if place != place_of(name):
+            raise BadInput(f"{path}: {shortened(name)} lies at {shortened(place)}; expected {place_of(name)}")
     if CONFIG not in base or not {WEIGHTS, INDEX} & base.keys():
         raise BadInput(f"{path}: base lacks {CONFIG} or the weights; expected every file of the base")
     if len(places | set(files)) != len(base) + len(files):
         raise BadInput(f"{path}: two files have one place; expected different ones")
     facts, words = decode(str, content["facts"], f"{path}: facts"), decode(int, content["words"], f"{path}: words")
     return Manifest(plan_in(path, content["plan"]), facts, words, files, base)
+
+
+def place_of(name: str) -> str:
+    """Return the name in a planted folder of a file of the base: its own, unless the planted model has such a file."""
+    return BASE if name == WEIGHTS else f"{BEFORE}/{name}" if name in (CONFIG, INDEX, CERTIFICATE) else name
 
 
 def _check_inside(path: Path, name: str) -> None:
