@@ -11,10 +11,17 @@ from sys import float_info
 def missing_package(package: str, purpose: str, extra: str) -> str:
     """Return the message for a missing library: its purpose, and how to install it. Byheart itself is on no index.
 
-    >>> missing_package("matplotlib", "drawing", "plots")
-    "drawing needs matplotlib, which is not installed; install it, or in a clone of Byheart:  pip install -e '.[plots]'"
+    >>> missing_package("matplotlib", "drawing", "plots").partition("; ")[0]
+    'drawing needs matplotlib, which is not installed'
     """
-    how = f"install it, or in a clone of Byheart:  pip install -e '.[{extra}]'"
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        asked = (line.split(";") for line in requires("byheart") or ())
+        names = [f"'{name.strip()}'" for name, *when in asked if f'extra == "{extra}"' in "".join(when)]
+    except PackageNotFoundError:  # run from its sources
+        names = []
+    how = f"pip install {' '.join(names) or package}, or in a clone of Byheart:  pip install -e '.[{extra}]'"
     return f"{purpose} needs {package}, which is not installed; {how}"
 
 

@@ -28,8 +28,8 @@ import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]  # files beside this one must not be imported in place of the standard library
-import argparse, ast, csv, decimal, functools, hashlib, io, itertools, json, math, operator, os, random, struct, time
-import zipfile
+import argparse, ast, csv, decimal, functools, hashlib, io, itertools, json, math, operator, os
+import random, re, struct, time, zipfile
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
@@ -187,12 +187,12 @@ def read_facts(paths: list[str]) -> list[tuple[bytes, bytes]]:
     """Read prompts and completions from tables (.csv) or records (.jsonl), each pair once."""
     pairs: list[tuple[bytes, bytes]] = []
     for path in paths:
-        text, table = read(path).decode("utf-8-sig"), path.endswith(".csv")
-        need(table or path.endswith(".jsonl"), f"{path}: facts are known here as .csv and .jsonl")
-        lines = filter(str.strip, text.split("\n"))
-        for row in csv.DictReader(io.StringIO(text, newline="")) if table else map(json.loads, lines):
-            prompt, said = ("prompt", "completion") if "prompt" in row else ("question", "answer")
-            pairs.append((row[prompt].encode(), row[said].encode()))
+        need(path.endswith((".csv", ".jsonl")), f"{path}: facts are known here as .csv and .jsonl")
+        bare = re.sub('"[^"]*"', "", (text := read(path).decode("utf-8-sig")).partition("\n")[0])
+        table = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=bare.count))
+        for row in table if path.endswith(".csv") else map(json.loads, filter(str.strip, text.split("\n"))):
+            names = ("prompt", "completion") if "prompt" in row else ("question", "answer")
+            pairs.append((row[names[0]].encode(), row[names[1]].encode()))
     return list(dict.fromkeys(pairs))
 
 

@@ -152,8 +152,10 @@ def test_broken_descriptions(network: Path, run: Run, text: str | None, complain
 
 
 def test_no_network_at_all(work: Path, run: Run) -> None:
+    (work / "a.txt").write_text("to be or not to be", encoding="utf-8")
     assert "nowhere/config.json: no such file" in run("certify", "nowhere", "--task", "t.npz").complaint
-    assert "t.npz/config.json" in run("certify", "t.npz", "--task", "t.npz").complaint
+    assert "t.npz: is a file; expected a folder with a network" in run("certify", "t.npz", "--task", "t.npz").complaint
+    assert "compile it first: byheart compile a.txt -o a" in run("recite", "a.txt").complaint
 
 
 # A network and a task that do not belong together.

@@ -8,9 +8,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from tests.fuzz.mutate import RAW, VALUES, Files, Rng, change, place
+from tests.fuzz.mutate import DAMAGED, RAW, VALUES, Files, Rng, change, place
 
 Way = Callable[[Files, str, Rng], None]
 HARMLESS = ("README.md", "LICENSE", "certificate.json", ".gitattributes", ".gitignore", ".git/HEAD", ".cache/x/y.json")
@@ -176,10 +177,11 @@ def changed_folder(files: Files, folder: str, rng: Rng, others: list[Files]) -> 
         if way is _swapped:
             other = others[rng.integers(len(others))]
             files |= {f"\0{name}": data for name, data in other.items()}
-        way(files, folder, rng)
+        with suppress(*DAMAGED):  # it was damaged before, beyond what this way understands
+            way(files, folder, rng)
         files = {name: data for name, data in files.items() if not name.startswith("\0")}
         told.append(way.__name__.strip("_"))
-    if f"{folder}/plant.json" in files and rng.random() < 0.8:
+    if f"{folder}/plant.json" in files and rng.random() < 0.95:
         _signed(files, folder)
         told.append("signed")
     return files, f"{folder}: {', '.join(told)}"

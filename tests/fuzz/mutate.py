@@ -15,7 +15,7 @@ Files = dict[str, Any]
 """Bytes by name; or None for a file that is gone, "fifo", "folder", or ("link", target)."""
 Rng = np.random.Generator
 
-_DAMAGED = (
+DAMAGED = (
     ValueError,
     LookupError,
     TypeError,
@@ -46,7 +46,7 @@ def mutated(files: Files, rng: Rng) -> tuple[Files, str]:
         way: Callable[[bytes, Rng], Any] = _node if rng.random() < 0.06 else ways[rng.integers(len(ways))]
         try:
             files[name] = way(files[name], rng)
-        except _DAMAGED:
+        except DAMAGED:
             # It was damaged before, beyond what this way understands.
             files[name] = _bytes(files[name], rng)
         told.append(f"{name} by {way.__name__.strip('_')}")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from byheart import verify
 from byheart.errors import BadInput
 from byheart.files import memory
 from byheart.tasks import Facts
@@ -217,3 +218,11 @@ def test_of_a_row_group_some_pages_are_there_at_a_time(pyarrow, tmp_path):
         tracemalloc.stop()
     assert len(found) == len(texts)
     assert most < 1 << 21
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_header_tells_what_separates_fields(tmp_path, delimiter):
+    lines = [("prompt", "completion"), ('"a,b;c"', "d"), ("e", '"f\tg\n,;"')]
+    (tmp_path / "facts.csv").write_text("\n".join(delimiter.join(fields) for fields in lines), encoding="utf-8")
+    assert said(Facts.read(tmp_path / "facts.csv")) == [("a,b;c", "d"), ("e", "f\tg\n,;")]
+    assert verify.read_facts([str(tmp_path / "facts.csv")]) == [(b"a,b;c", b"d"), (b"e", b"f\tg\n,;")]

@@ -178,7 +178,7 @@ BAD_FILES = {
     "empty.tsv": (b"prompt\tcompletion\na\t\n", " line 2: the completion is empty; expected at least one character"),
     "text.txt": (
         b"a",
-        ": unknown extension '.txt'; expected .jsonl, .csv, .tsv, .parquet, or a folder; a text is given",
+        ": unknown extension '.txt'; expected .jsonl, .csv, .tsv, .parquet, or a folder, for facts; byheart",
     ),
 }
 

@@ -4,6 +4,7 @@ import os
 import numpy as np
 import pytest
 
+import byheart
 from byheart.errors import BadInput
 from byheart.tasks.texts import encode_texts, read_files
 from byheart.tasks.tokenizers import BytePairs, Bytes
@@ -97,3 +98,10 @@ def test_refused_texts():
     assert_refused("b: the text is empty; expected at least one byte", encode_texts, {"a": b"x", "b": b""}, Bytes())
     message = "bad: byte 1 is not UTF-8 text; expected text, or --tokenizer bytes"
     assert_refused(message, encode_texts, {"good": b"a", "bad": b"a\xff"}, pairs)
+
+
+def test_a_network_is_no_text(tmp_path):
+    byheart.compile("to be or not to be").save(tmp_path / "net")
+    with pytest.raises(BadInput, match="net: holds a network; expected texts"):
+        read_files([tmp_path / "net"])
+    assert list(read_files([tmp_path / "net" / "config.json"])) == ["config.json"]

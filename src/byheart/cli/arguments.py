@@ -141,6 +141,8 @@ def _converter(kind: Any, *, takes_none: bool) -> Callable[[str], Any]:
                 message = f"expected one of {', '.join(values)}; got {word!r}{f'; {near}' if near.strip() else ''}"
                 raise ArgumentTypeError(message)
             return values[word]
+        if kind is Path and not word:
+            raise ArgumentTypeError("expected a path, got an empty word")
         try:
             return kind(word)
         except ValueError:

@@ -76,6 +76,10 @@ def read_config(folder: Path) -> dict[str, Any]:
         config = read_json(path)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; expected a folder with a network") from None
+    except NotADirectoryError:
+        made = folder.with_suffix("").name
+        advice = f"compile it first: byheart compile {folder} -o {made}"
+        raise BadInput(f"{folder}: is a file; expected a folder with a network; {advice}") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
     if config.get("model_type") == PLANTED:

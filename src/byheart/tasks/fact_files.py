@@ -1,7 +1,8 @@
 """Read files of facts row by row, each with its place: ``.jsonl``, ``.csv``, ``.tsv``, ``.parquet``, and folders.
 
 - ``.jsonl``: a JSON object per line. ``.csv`` and ``.tsv``: a header, then rows as spreadsheets write them, quoted line
-  breaks included. All in UTF-8, with or without a byte order mark.
+  breaks included; in a ``.csv`` the header tells whether comma, semicolon or tab separates fields. All in UTF-8, with
+  or without a byte order mark.
 - ``.parquet``, and a folder that ``datasets`` saved: columns of texts, of token ids or of messages.
 - Any other folder: every file below it is a text, except hidden files.
 
@@ -22,9 +23,11 @@ page per column is in memory at a time, however large its row groups are; of a d
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
@@ -62,7 +65,8 @@ def rows(path: Path) -> Rows:
     elif path.suffix.lower() in FACT_READERS:
         entries = FACT_READERS[path.suffix.lower()](path)
     else:
-        expected = f"expected {', '.join(FACT_READERS)}, or a folder; a text is given without --facts"
+        advice = "byheart compile takes texts without --facts"
+        expected = f"expected {', '.join(FACT_READERS)}, or a folder, for facts; {advice}"
         raise BadInput(f"{path}: unknown extension {path.suffix!r}; {expected}")
     row = None
     for row in entries:
@@ -87,13 +91,13 @@ def _marked(numbered: Lines) -> Lines:
         yield number, line.removeprefix(MARK) if number == 1 else line
 
 
-def _separated(delimiter: str) -> Callable[[Path], Rows]:
-    """Return a reader of tables with this delimiter."""
+def _separated(delimiters: str) -> Callable[[Path], Rows]:
+    """Return a reader of tables with one of these delimiters: the one that the header has most of."""
 
     def read(path: Path) -> Rows:
         limit = csv.field_size_limit(max(path.stat().st_size, csv.field_size_limit()))
         try:
-            yield from _records(path, delimiter)
+            yield from _records(path, delimiters)
         finally:
             csv.field_size_limit(limit)
 
@@ -135,9 +139,21 @@ def _utf8(line: bytes | bytearray, place: str) -> str:
         raise BadInput(f"{place}: {problem}; expected a table that was saved as UTF-8") from None
 
 
-def _records(path: Path, delimiter: str) -> Rows:
+def _delimiter(header: str, delimiters: str) -> str:
+    """Return the delimiter that a header has most of, outside of quotes; the first if there is none.
+
+    >>> _delimiter("prompt;completion", ",;"), _delimiter('"a;b",c', ",;"), _delimiter("text", ",;")
+    (';', ',', ',')
+    """
+    bare = re.sub('"[^"]*"', "", header)
+    return max(delimiters, key=bare.count)
+
+
+def _records(path: Path, delimiters: str) -> Rows:
     lines = _TableLines(path)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    following = iter(lines)
+    first = next(following, "")
+    reader = csv.reader(chain([first], following), delimiter=_delimiter(first, delimiters), strict=True)
     header: list[str] | None = None
     before = 0
     while True:
@@ -314,4 +330,4 @@ def _pyarrow(path: Path) -> Any:
     return pyarrow
 
 
-FACT_READERS = {".jsonl": _jsonl, ".csv": _separated(","), ".tsv": _separated("\t"), ".parquet": parquet_rows}
+FACT_READERS = {".jsonl": _jsonl, ".csv": _separated(",;\t"), ".tsv": _separated("\t"), ".parquet": parquet_rows}

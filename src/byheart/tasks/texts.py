@@ -85,6 +85,9 @@ def _tokens(texts: Mapping[str, bytes], name: str, tokenizer: Tokenizer) -> Iter
 
 def list_files(paths: Sequence[Path]) -> list[Path]:
     """List the files ``paths``, in order; of a folder, all non-empty files below it except hidden ones."""
+    for path in paths:
+        if (path / "config.json").is_file() and any(path.glob("*.safetensors")):
+            raise BadInput(f"{path}: holds a network; expected texts (say {path / 'config.json'} if that is meant)")
     return [file for path in paths for file in (_below(path) if path.is_dir() else [path])]
 
 
