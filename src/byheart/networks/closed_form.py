@@ -98,7 +98,9 @@ def hashes(folder: Path) -> dict[str, str]:
 def unchanged(folder: Path) -> Iterator[None]:
     """Raise BadInput if a file of a folder was written to, replaced, added or removed when the block ends.
 
-    So what is read in the block, by several parties and at different times, is one and the same.
+    So what is read in the block, by several parties and at different times, is one and the same. Two things go unseen,
+    and need another process that may write there: bytes that change where a file is mapped into memory, and a folder
+    that another one stands in for meanwhile.
     """
     before = _states(folder)
     yield
