@@ -225,7 +225,8 @@ def is_it_true(demo: Demo, title: str) -> Section:
 
 def knows_facts(demo: Demo, title: str) -> Section:
     """Compile five facts in four scripts, ask for each from its own prompt, and show that another prompt is refused."""
-    table, network = Path(__file__).with_name("facts.csv"), demo.folder / "facts"
+    table = Path(os.path.relpath(Path(__file__).with_name("facts.csv")))  # as a reader would type it
+    network = demo.folder / "facts"
     found = demo.run("compile", "--facts", table, "--refuse", "-o", network)
     with table.open(encoding="utf-8", newline="") as file:
         pairs = [(row["prompt"], row["completion"]) for row in csv.DictReader(file)]

@@ -335,3 +335,14 @@ def test_help_has_an_example(run: Run, command: str) -> None:
     said = run("lab", command, "--help")
     assert said.code == 0
     assert f"byheart lab {command}" in " ".join(said.out.replace("│", " ").split())
+
+
+@pytest.mark.slow
+def test_one_run_is_compared_with_what_is_shipped(work: Path, run: Run) -> None:
+    assert run("lab", "run", "dana-2025-1", "--scale", "smoke", "-o", "smoke").code == 0
+    said = run("lab", "compare", "smoke")
+    assert said.code == 0
+    assert "shipped − smoke: mean " in said.out
+    assert "(2 points in both)" in said.out
+    assert "but the run has batch 64, and not 256; " in said.out
+    assert len(run("lab", "compare", "smoke", "--json").json["points"]) == 2

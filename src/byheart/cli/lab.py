@@ -133,6 +133,7 @@ def menu() -> Menu:
             "show": (LabShow, "byheart lab show runs/dana --csv dana.csv"),
             "compare": (
                 CompareRuns,
+                "byheart lab compare runs/dana",
                 "byheart lab compare runs/dana runs/dana-paper",
                 "byheart lab compare --shipped --paper mahdavi-2024",
             ),

@@ -18,7 +18,7 @@ from byheart.errors import BadInput
 
 if TYPE_CHECKING:  # torch is slow to import
     from byheart.exhibits import DataTable, ResultsPage
-    from byheart.lab.rows import Difference, SummaryPoint
+    from byheart.lab.rows import Difference, ResultRow, SummaryPoint
     from byheart.lab.runs import Run
 
 
@@ -140,10 +140,10 @@ NAMED = ("experiment", "name", "what")
 
 @dataclass(frozen=True)
 class CompareRuns:
-    """Compare runs point by point, or the results that come with Byheart with the published ones."""
+    """Compare runs point by point; one run with the results that come with Byheart; these with the published ones."""
 
     folders: Positional[tuple[Path, ...]] = ()
-    """Folders of two or more runs."""
+    """Folders of runs. One alone is compared with the results of its experiment that come with Byheart."""
     shipped: bool = False
     """Instead of folders: compare the results that come with Byheart with what their papers published."""
     paper: Paper | None = None
@@ -154,7 +154,7 @@ class CompareRuns:
 
     def run(self) -> "CompareRunsResult | ShippedComparison":
         """Read the runs and match their points."""
-        from byheart.lab.rows import compare, difference
+        from byheart.lab.rows import compare, constants, difference
         from byheart.lab.runs import Run
 
         self._check()
@@ -163,11 +163,16 @@ class CompareRuns:
         runs = [Run.open(folder) for folder in self.folders]
         report_half_lines(*self.folders)
         rows = [[row for row in run.rows if row.status == "done"] for run in runs]
+        if len(runs) == 1:
+            rows.append(_shipped_rows(runs[0]))
         metric, table = compare(rows, self.metric)
+        if len(runs) == 1:
+            table = [points for points in table if points[0] is not None]
         if not any(point is not None and metric in point.metrics for points in table for point in points):
             raise BadInput(f"no run has a metric {metric!r}; byheart lab show DIR lists the metrics of a run")
-        differences = [difference(table, metric, 0, other) for other in range(1, len(runs))]
-        return CompareRunsResult(self, runs, metric, table, differences)
+        differences = [difference(table, metric, 0, other) for other in range(1, len(rows))]
+        unlike = _unlike(*map(constants, rows)) if len(runs) == 1 else ""
+        return CompareRunsResult(self, runs, metric, table, differences, unlike)
 
     def _check(self) -> None:
         """Raise BadInput if options do not go together."""
@@ -175,8 +180,31 @@ class CompareRuns:
             raise BadInput("--shipped takes neither folders nor --metric; expected one or the other")
         if self.paper is not None and not self.shipped:
             raise BadInput("--paper chooses among the results that come with Byheart; expected --shipped before it")
-        if len(self.folders) < 2 and not self.shipped:
-            raise BadInput(f"{len(self.folders)} folders given; expected two or more runs, or --shipped")
+        if not self.folders and not self.shipped:
+            raise BadInput("no folders given; expected those of runs, or --shipped")
+
+
+def _shipped_rows(run: "Run") -> "list[ResultRow]":
+    """Return the results of a run's experiment that come with Byheart, at the settings that the run has too."""
+    from byheart.lab.rows import ResultRow
+    from byheart.papers.paper import shipped_rows
+
+    known = {name for row in run.rows for name in row.config}
+    rows = [
+        ResultRow(
+            run.name,
+            str(number),
+            {name: value for name, value in row.items() if name in known},
+            "done",
+            {name.removeprefix("metric_"): value for name, value in row.items() if name not in known},
+            0.0,
+            None,
+        )
+        for number, row in enumerate(shipped_rows(run.name))
+    ]
+    if not rows:
+        raise BadInput(f"{run.folder}: no results of {run.name} come with Byheart; expected two or more runs")
+    return rows
 
 
 @dataclass(frozen=True)
@@ -188,6 +216,8 @@ class CompareRunsResult(Result):
     metric: str
     points: "Sequence[Sequence[SummaryPoint | None]]"
     differences: "list[Difference]"
+    unlike: str = ""
+    """Settings of a run that is compared with shipped results, where they differ."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the metric, the states of the runs, its values point by point, and the differences."""
@@ -196,11 +226,12 @@ class CompareRunsResult(Result):
             for row in self.points
         ]
         states = [run_state(run) for run in self.runs]
-        return {"metric": self.metric, "runs": states, "points": points, "differences": self.differences}
+        found = {"metric": self.metric, "runs": states, "points": points, "differences": self.differences}
+        return found | ({"unlike": self.unlike} if self.unlike else {})
 
     def rows(self) -> Iterator[Block]:
         """Yield a table of all points, and each run's differences from the first one."""
-        first, *others = self.command.folders
+        first, *others = self.command.folders if len(self.runs) > 1 else (*self.command.folders, Path("shipped"))
         names = [*_settings(self.points[0])] if self.points else []
         rows = [
             (
@@ -214,6 +245,18 @@ class CompareRunsResult(Result):
         for folder, value in zip(others, self.differences, strict=True):
             apart = f"mean {value.mean:+.4g}, largest {value.largest:+.4g}" if value.points else "nothing to compare"
             yield f"{folder} − {first}: {apart} ({value.points} points in both)"
+        if self.unlike:
+            yield f"but the run has {self.unlike}"
+
+
+def _unlike(own: Mapping[str, Any], shipped: Mapping[str, Any]) -> str:
+    """Return the settings that are the same in all rows of either side, and differ between the two.
+
+    >>> _unlike({"batch": 64, "layers": 1}, {"batch": 256, "layers": 1})
+    'batch 64, and not 256'
+    """
+    both = [name for name in own if name in shipped and setting(own[name]) != setting(shipped[name])]
+    return "; ".join(f"{name} {setting(own[name])}, and not {setting(shipped[name])}" for name in both)
 
 
 def _settings(points: "Sequence[SummaryPoint | None]") -> dict[str, Any]:

@@ -46,13 +46,22 @@ def read_tensors(path: Path, formats: tuple[str, ...], *, memory_per_byte: int =
 
 def read_metadata(path: Path) -> dict[str, Any]:
     """Return the metadata of a safetensors file. Only the header is read."""
-    length = int.from_bytes(read_part(path, 0, 8), "little")
-    if length > MAX_JSON_BYTES:
-        raise BadInput(f"its header is longer than the file, or than {MAX_JSON_BYTES:,} bytes")
-    metadata = parse_object(read_part(path, 8, length)).get("__metadata__", {})
+    metadata = _header(path).get("__metadata__", {})
     if not isinstance(metadata, dict):
         raise BadInput("its metadata are no object; expected texts by their names")
     return metadata
+
+
+def read_formats(path: Path) -> dict[str, str]:
+    """Return the format of every tensor of a safetensors file that :func:`read_tensors` has read."""
+    return {name: entry["dtype"] for name, entry in _header(path).items() if name != "__metadata__"}
+
+
+def _header(path: Path) -> dict[str, Any]:
+    length = int.from_bytes(read_part(path, 0, 8), "little")
+    if length > MAX_JSON_BYTES:
+        raise BadInput(f"its header is longer than the file, or than {MAX_JSON_BYTES:,} bytes")
+    return parse_object(read_part(path, 8, length))
 
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:

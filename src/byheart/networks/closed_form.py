@@ -17,7 +17,7 @@ from reprlib import repr as shortened
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.files.tensors import read_metadata
+from byheart.files.tensors import read_formats, read_metadata
 from byheart.files.untrusted import MAX_JSON_BYTES, digest, parse_object, read_bytes, read_json
 from byheart.networks.folders import CONFIG, GENERATION, GRID, MODELING, TASK, TOKENIZER, name_in
 from byheart.networks.network import Network
@@ -39,6 +39,8 @@ BESIDE_GPT2 = {
     *(GENERATION, *TOKENIZER, "vocab.json", "merges.txt", "special_tokens_map.json", "added_tokens.json"),
 }
 """Files of a GPT-2 from elsewhere. It is asked token ids, which none of them changes."""
+WIDER = {"F16": ("float16", "float32", "float64"), "F32": ("float32", "float64"), "F64": ("float64",)}
+"""Formats of a GPT-2's weights, and the formats in which transformers may be asked to run them: it rounds none."""
 OPTIONAL_FILES = {GENERATION, MODELING}
 """Files that Byheart 0.1.0 did not write. transformers takes the settings from config.json, or asks for the code."""
 OPTIONAL: dict[str, set[str]] = {
@@ -67,7 +69,9 @@ def check_closed(folder: Path, network: Network, tokenizer: Mapping[str, bytes] 
         if not is_known and path not in weights and path.name != GRID and not _is_draft(path):
             expected = "which Byheart does not write and other programs may read; remove it"
             raise BadInput(f"{folder}: holds {path.name!r}, {expected}")
-    if not is_gpt2:
+    if is_gpt2:
+        _check_formats(folder, config, weights)
+    else:
         for key, value in ASKED_FOR.items() if network.kind == "stock" else ():
             if config.get(key) != value:
                 expected = f"expected {value!r}, or transformers would run it otherwise than it is judged"
@@ -94,7 +98,9 @@ def hashes(folder: Path) -> dict[str, str]:
 def unchanged(folder: Path) -> Iterator[None]:
     """Raise BadInput if a file of a folder was written to, replaced, added or removed when the block ends.
 
-    So what is read in the block, by several parties and at different times, is one and the same.
+    So what is read in the block, by several parties and at different times, is one and the same. Two things go unseen,
+    and need another process that may write there: bytes that change where a file is mapped into memory, and a folder
+    that another one stands in for meanwhile.
     """
     before = _states(folder)
     yield
@@ -134,6 +140,20 @@ def _check_object(where: str, found: Mapping[str, Any], expected: Mapping[str, A
 def canonical(value: Any) -> str:
     """Return JSON text that is equal for equal values only; True is not 1, and 1 is not 1.0."""
     return json.dumps(value, sort_keys=True)
+
+
+def _check_formats(folder: Path, config: Mapping[str, Any], weights: list[Path]) -> None:
+    """Raise BadInput unless transformers runs a GPT-2 with the numbers in its files, without rounding any."""
+    formats = {kind for path in weights if path.name != INDEX for kind in read_formats(path).values()} & WIDER.keys()
+    if len(formats) != 1:
+        expected = "expected one, or transformers would round to that of the first tensor"
+        raise BadInput(f"{folder}: its weights have the formats {', '.join(sorted(formats))}; {expected}")
+    metadata = read_json(folder / INDEX).get("metadata") if folder / INDEX in weights else None
+    for settings in (config, metadata if isinstance(metadata, dict) else {}):
+        for name in ("dtype", "torch_dtype"):
+            if settings.get(name) not in (None, *(allowed := WIDER[next(iter(formats))])):
+                expected = f"expected {' or '.join(allowed)}, or transformers would round the weights"
+                raise BadInput(f"{folder}: {name} is {shortened(settings[name])}; {expected}")
 
 
 def _check_metadata(weights: list[Path], network: Network) -> None:

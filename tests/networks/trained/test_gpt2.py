@@ -131,6 +131,29 @@ def test_what_is_not_enclosed_is_refused(folder: Path, changes: dict[str, Any], 
         load(other(folder, tmp_path / "net", **changes))
 
 
+def test_weights_that_transformers_would_round_are_not_certified(folder: Path, tmp_path: Path) -> None:
+    """With "dtype": "bfloat16", AutoModelForCausalLM loads another network than the one whose answers are proved."""
+    task = NextToken(TOKENS, evaluate(load(folder), (TOKENS, None)).argmax(axis=1), label_count=11, vocab=11)
+    tensors = load_file(folder / "model.safetensors")
+    mixed = {name: tensor.astype(np.float16 if "ln_" in name else np.float32) for name, tensor in tensors.items()}
+    assert certify(other(folder, tmp_path / "plain", dtype=None), task).certified
+    assert certify(other(folder, tmp_path / "wide", dtype="float64"), task).certified
+    for place, message, named, changes in [
+        ("short", "dtype is 'bfloat16'", None, {"dtype": "bfloat16"}),
+        ("old", "torch_dtype is 'float16'", None, {"torch_dtype": "float16"}),
+        ("mixed", "formats F16, F32", mixed, {}),
+    ]:
+        with pytest.raises(BadInput, match=message):
+            certify(other(folder, tmp_path / place, named, **changes), task)
+    net = other(folder, tmp_path / "parts", dtype=None)
+    (net / "model.safetensors").rename(net / "model-00001-of-00001.safetensors")
+    places = dict.fromkeys(tensors, "model-00001-of-00001.safetensors")
+    index = {"metadata": {"total_size": 1, "dtype": "bfloat16"}, "weight_map": places}
+    (net / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(BadInput, match="dtype is 'bfloat16'"):
+        certify(net, task)
+
+
 def test_an_untied_table_that_is_said_to_be_tied_is_refused(folder: Path, tmp_path: Path) -> None:
     tensors = load_file(folder / "model.safetensors")
     tensors["lm_head.weight"] = tensors["transformer.wte.weight"] + 1
