@@ -98,8 +98,9 @@ const picture = (() => {
     const bit = wide / table.bits, high = 15, row = 20, top = y + 26;
     const shapes = [title(x, y + 13, "3. Their sum holds the answer")];
     const left = (place) => x + (table.bits - 1 - place) * bit;
+    const places = Array.from({ length: table.bits }, (_, k) => table.bits - 1 - k);
     const code = new Set(read.code.slice(0, Math.max(1, read.length)).map((each) => each.bit));
-    const bits = (word, at, entry) => Array.from({ length: table.bits }, (_, place) => svg("rect", {
+    const bits = (word, at, entry) => places.map((place) => svg("rect", {
       class: flips.has(`${entry},${place}`) ? "flip" : bitOf(word, place) ? "on" : "off",
       x: left(place) + 0.5, y: at, width: bit - 1, height: high, rx: 2,
     }));

@@ -159,7 +159,7 @@
     byId("places").textContent =
       `The remainders say: row ${read.rows[0]} of half A, row ${read.rows[1]} of half B, one column in each of six ` +
       `lanes, and bits from ${read.offset} down.` +
-      (none.length ? ` One column number means “no word”: lane ${none.join(" and lane ")} has it here, and adds 0.` : "");
+      (none.length ? ` One column number means “no word”: lane ${none.join(" and ")} has it here, and adds 0.` : "");
   }
 
   function drawWords(read) {
@@ -274,7 +274,8 @@
     const items = some.slice(0, MOST_LISTED).map((memory) => {
       const first = Math.max(0, memory.length - Math.min(network.spec.window, MOST_LISTED));
       const text = visible(spelled(memory.tokens.slice(first, memory.length)).replace(/^�+|�+$/g, ""));
-      const button = element("button", { type: "button", class: "link", onclick: () => remember(memory) }, `…${text}`);
+      const onclick = () => remember(memory);
+      const button = element("button", { type: "button", class: "link", onclick }, `…${text}`);
       return element("li", {}, button, ` → ${says(memory)}`);
     });
     const more = some.length - items.length;
@@ -363,7 +364,27 @@
     inspect();
   }
 
-  byId("network").append(...data.networks.map(({ name }) => element("option", {}, name)));
+  /** Compile the reader's own text, and show its network. */
+  function learn() {
+    const name = "your text", began = performance.now(), last = data.networks.length - 1;
+    try {
+      const compiled = compileText(name, bytesOf(byId("own").value));
+      data.networks.splice(data.networks[last].name === name ? last : last + 1, 1, compiled);
+    } catch (error) {
+      byId("learned").textContent = `Not learned: ${error.message}.`;
+      return;
+    }
+    const seconds = (performance.now() - began) / 1000;
+    list();
+    begin(data.networks.length - 1);
+    byId("learned").textContent =
+      `Learned in ${number(seconds)} s, in your browser: the same weights, to the bit, as byheart compile gives.`;
+  }
+
+  const list = () => byId("network").replaceChildren(...data.networks.map(({ name }) => element("option", {}, name)));
+
+  list();
+  byId("learn").addEventListener("click", learn);
   byId("network").addEventListener("change", () => begin(byId("network").selectedIndex));
   byId("prompt").addEventListener("input", () => {
     most = MOST_SAID;
@@ -397,7 +418,7 @@
   function begin(index, text) {
     open(index);
     most = MOST_SAID;
-    byId("damage").textContent = "";
+    for (const id of ["damage", "learned"]) byId(id).textContent = "";
     byId("word-title").textContent = "What uses a word";
     byId("word-says").textContent = "Choose a word above.";
     for (const id of ["broken", "uses"]) byId(id).replaceChildren();
@@ -410,6 +431,6 @@
     else prompt(fact ? fact.prompt : []);
   }
 
-  const kept = state.read();
-  begin(Math.max(0, data.networks.findIndex(({ name }) => name === kept.network)), kept.prompt);
+  const kept = state.read(), index = data.networks.findIndex(({ name }) => name === kept.network);
+  begin(Math.max(0, index), index < 0 ? undefined : kept.prompt);
 })();
