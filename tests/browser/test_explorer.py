@@ -72,6 +72,37 @@ def test_the_button_breaks_the_text_where_the_page_says(reader: Reader) -> None:
     assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
 
 
+def test_the_picture_shows_what_the_tables_say(reader: Reader) -> None:
+    reader.find('#spoken [data-place="8"]').click()
+    assert reader.text("#letter") == reader.text("#picture .answer") == "r"
+    strips, words = (
+        reader.run(
+            "return [...document.querySelectorAll(arguments[0])].map((row) => [...row.querySelectorAll(arguments[1])]"
+            ".map((bit) => arguments[2] ? bit.textContent : Number(bit.matches('.on'))).join(''))"
+            ".filter((row) => row.length === 24)",
+            *selectors,
+        )
+        for selectors in (("#picture g", ":scope > .on, :scope > .off", False), ("#words .bits", ":scope > *", True))
+    )
+    assert strips == words
+    code = reader.run("return document.getElementById('answer').querySelector('code').textContent")
+    length = len(reader.driver.find_elements("css selector", "#words .sum .code"))
+    assert f"{code[:length]} is the code of" in reader.text("#picture")
+
+
+def test_it_speaks_letter_by_letter_until_it_is_stopped(reader: Reader) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    reader.find("#play").click()
+    later = len(reader.driver.find_elements("css selector", "#spoken .later"))
+    assert later == len(reader.driver.find_elements("css selector", "#spoken span")) - 1
+    WebDriverWait(reader.driver, 20).until(lambda _: reader.text("#letter") == "o")
+    assert 0 < len(reader.driver.find_elements("css selector", "#spoken .later")) < later
+    reader.find("#play").click()
+    assert reader.driver.find_elements("css selector", "#spoken .later") == []
+    assert reader.text("#play") == "▶ Watch it speak"
+
+
 def test_a_flip_that_breaks_nothing_says_which_would(reader: Reader) -> None:
     unused = reader.run(
         "const net = new Network(data.networks[0]), table = new Table(net), all = memories(net, table);"

@@ -23,7 +23,17 @@ from byheart.tasks import Facts
 
 __all__ = ["explorer"]
 
-SCRIPTS = ("network.js", "bounds.js", "exact.js", "characters.js", "elements.js", "recite.js", "curves.js", "layers.js")
+SCRIPTS = (
+    "network.js",
+    "bounds.js",
+    "exact.js",
+    "characters.js",
+    "elements.js",
+    "picture.js",
+    "recite.js",
+    "curves.js",
+    "layers.js",
+)
 
 
 def explorer(own: Sequence[tuple[str, Network]] = (), facts: Facts | None = None) -> str:

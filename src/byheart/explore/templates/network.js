@@ -340,4 +340,6 @@ function recite(network, prompt, most) {
   return { said, ended: false };
 }
 
-if (typeof module !== "undefined") module.exports = { Network, Table, reading, memories, firstFlip, recite, bitsRead, argmax };
+if (typeof module !== "undefined") {
+  module.exports = { Network, Table, reading, memories, firstFlip, recite, bitsRead, argmax };
+}

@@ -4,7 +4,8 @@
 (() => {
   const LEAST_GIVEN = 5, MOST_SAID = 400, MOST_MAPPED = 2500, MOST_LISTED = 60, MOST_SHOWN = 300;
   const PARTS = ["start", "rows A, B", "columns 0, 1", "columns 2, 3", "columns 4, 5", "offset"];
-  let network, table, all, known, flips, tokens, names, given, most, chosen, word;
+  let network, table, all, known, flips, tokens, names, given, most, chosen, word, read;
+  let playing = null;
 
   const visible = (text) => text.replaceAll("\n", "⏎");
   const shown = (id) => nameOfToken(id, network.given.end);
@@ -27,8 +28,8 @@
       : all.length ? `It has ${number(all.length)} answers by heart: after every beginning of the text, the next byte. `
         : "It was compiled from facts, which it does not list: type a prompt that it knows. ";
     byId("facts").textContent =
-      `${learned}It has ${parameters} parameters, ${words} of them words of ${table.bits} bits, and looks at the last ` +
-      `${network.spec.window} bytes.`;
+      `${learned}It has ${parameters} parameters, ${words} of them words of ${table.bits} bits, and looks at the ` +
+      `last ${network.spec.window} bytes.`;
     byId("window").textContent = network.spec.window;
     byId("fact").parentElement.hidden = !found.facts.length;
     byId("fact").replaceChildren(...found.facts.map(({ prompt }, k) =>
@@ -37,6 +38,7 @@
 
   /** Continue a prompt, even if it is not in the network's texts. */
   function speak(prompt = given, place = 0) {
+    stop();
     given = prompt;
     const { texts, longest, end } = network.given;
     const whole = Math.max(longest, ...texts.map((text) => text.prompt.length + text.tokens)) + 1;
@@ -78,8 +80,8 @@
     byId("spoken").hidden = !after.length;
   }
 
-  /** Show how the network computed the chosen token. */
-  function inspect() {
+  /** Show how the network computed the chosen token; return how many seconds the picture moves. */
+  function inspect(pace = 1) {
     const context = tokens.slice(0, chosen);
     if (!context.length) return;
     for (const option of byId("spoken").children) {
@@ -87,13 +89,47 @@
       option.setAttribute("aria-selected", String(here));
       if (here) byId("spoken").setAttribute("aria-activedescendant", option.id);
     }
-    const read = reading(network, table, context);
+    read = reading(network, table, context);
     byId("letter").textContent = names[chosen];
+    const seconds = drawPicture(pace);
     drawBytes();
     drawHash(context, read);
     drawWords(read);
     drawAnswer(read);
     drawMap(read);
+    return seconds;
+  }
+
+  function drawPicture(pace) {
+    const before = characters(tokens.slice(Math.max(0, chosen - network.spec.window), chosen));
+    const letters = before.map(({ text }) => NAMED[text.codePointAt(0)] ?? text);
+    const { text } = characters(tokens, network.given.end).find(({ stop }) => stop > chosen);
+    const answer = NAMED[text.codePointAt(0)] ?? text;
+    return picture.draw(byId("picture"), { letters, read, table, flips, answer, pace });
+  }
+
+  /** Say the text letter by letter, faster and faster. */
+  function play() {
+    if (playing !== null) return stop();
+    const options = [...byId("spoken").children];
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    byId("play").textContent = "■ Stop";
+    const next = (k) => {
+      options.forEach((option, j) => option.classList.toggle("later", j > k));
+      if (k === options.length) return stop();
+      chosen = Number(options[k].dataset.place);
+      const seconds = inspect(Math.max(0.08, 0.75 ** k));
+      playing = setTimeout(next, 1000 * (still ? 0.7 : seconds + 0.1), k + 1);
+    };
+    if (byId("picture").clientWidth > byId("picture").clientHeight) byId("how").scrollIntoView({ block: "nearest" });
+    next(0);
+  }
+
+  function stop() {
+    clearTimeout(playing);
+    playing = null;
+    byId("play").textContent = "▶ Watch it speak";
+    for (const option of byId("spoken").children) option.classList.remove("later");
   }
 
   /** Offer the bytes of a character that has several. */
@@ -102,8 +138,9 @@
     const first = Number(option.dataset.place), count = Number(option.dataset.stop) - first;
     byId("bytes").hidden = count < 2;
     byId("bytes").replaceChildren("This character has several bytes: ", ...Array.from({ length: count }, (_, k) =>
-      element("button", { type: "button", "aria-pressed": String(first + k === chosen), onclick: () => pick(first + k) },
-        names[first + k])));
+      element("button", {
+        type: "button", "aria-pressed": String(first + k === chosen), onclick: () => pick(first + k),
+      }, names[first + k])));
   }
 
   function drawHash(context, read) {
@@ -122,7 +159,7 @@
     byId("places").textContent =
       `The remainders say: row ${read.rows[0]} of half A, row ${read.rows[1]} of half B, one column in each of six ` +
       `lanes, and bits from ${read.offset} down.` +
-      (none.length ? ` One remainder stands for “no word”; lane ${none.join(" and lane ")} got it here, and adds 0.` : "");
+      (none.length ? ` One column number means “no word”: lane ${none.join(" and lane ")} has it here, and adds 0.` : "");
   }
 
   function drawWords(read) {
@@ -295,7 +332,8 @@
     const before = tokens, many = flips.size === 1 ? "One bit is flipped" : `${flips.size} bits are flipped`;
     const place = chosen;
     speak(given, place);
-    const broken = tokens.findIndex((id, k) => k >= given.length && id !== (known.get(key(tokens, k))?.answer ?? before[k]));
+    const right = (k) => known.get(key(tokens, k))?.answer ?? before[k];
+    const broken = tokens.findIndex((id, k) => k >= given.length && id !== right(k));
     if (broken >= 0 && flips.size) pick(broken);
     byId("reset").hidden = !flips.size;
     const heard = broken < 0 ? "" : ` After “${visible(lastCharacters(broken))}” the text says “${names[broken]}”, and ` +
@@ -320,6 +358,7 @@
   }
 
   function pick(place) {
+    stop();
     chosen = place;
     inspect();
   }
@@ -331,6 +370,8 @@
     speak(bytesOf(byId("prompt").value));
   });
   byId("fact").addEventListener("change", ({ target }) => prompt(network.given.facts[target.value].prompt));
+  byId("play").addEventListener("click", play);
+  window.addEventListener("resize", () => read && drawPicture(0));
   byId("break").addEventListener("click", breakText);
   byId("reset").addEventListener("click", () => (putBack(), judge()));
   byId("more").addEventListener("click", () => ((most *= 4), speak(given, chosen)));
