@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from byheart.compiler import compile
+from byheart.explore import explorer
 from byheart.explore.reciting import TEXTS
 
 from .reader import Reader
@@ -37,7 +38,7 @@ def test_a_prompt_is_typed_and_the_text_recited(reader: Reader) -> None:
     assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
     assert reader.text("#letter") == "␣"
     typed(reader, "xyz")
-    assert "No memory ends like this prompt" in reader.text("#strange")
+    assert "Nothing that it knows ends like this prompt" in reader.text("#strange")
     assert reader.text("#said") != TEXTS["Hamlet"] + "∎"
 
 
@@ -60,11 +61,119 @@ def test_a_bit_is_flipped_and_the_answer_changes(reader: Reader) -> None:
     assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
 
 
+def test_the_button_breaks_the_text_where_the_page_says(reader: Reader) -> None:
+    reader.find("#break").click()
+    said = reader.text("#said").removesuffix("∎")
+    same = next(place for place, (one, other) in enumerate(zip(said, TEXTS["Hamlet"], strict=False)) if one != other)
+    assert reader.find('#spoken [aria-selected="true"]').get_attribute("data-place") == str(same)
+    assert f"the text says “{said[same]}”" in reader.text("#damage")
+    assert "wrong" in reader.find('#spoken [aria-selected="true"]').get_attribute("class")
+    reader.find("#reset").click()
+    assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
+
+
+def test_the_picture_shows_what_the_tables_say(reader: Reader) -> None:
+    reader.find('#spoken [data-place="8"]').click()
+    assert reader.text("#letter") == reader.text("#picture .answer") == "r"
+    strips = reader.run(
+        "const strips = [...document.querySelectorAll('#picture g')].map((g) => [...g.querySelectorAll('.on, .off')]);"
+        "return strips.filter((bits) => bits.length).map((bits) => bits.map((bit) => +bit.matches('.on')).join(''))"
+    )
+    words = [bits.get_property("textContent") for bits in reader.driver.find_elements("css selector", "#words .bits")]
+    assert strips == words
+    code = reader.run("return document.getElementById('answer').querySelector('code').textContent")
+    length = len(reader.driver.find_elements("css selector", "#words .sum .code"))
+    assert f"{code[:length]} is the code of" in reader.text("#picture")
+
+
+def test_it_speaks_letter_by_letter_until_it_is_stopped(reader: Reader) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    reader.find("#play").click()
+    later = len(reader.driver.find_elements("css selector", "#spoken .later"))
+    assert later == len(reader.driver.find_elements("css selector", "#spoken span")) - 1
+    WebDriverWait(reader.driver, 20).until(lambda _: reader.text("#letter") == "o")
+    assert 0 < len(reader.driver.find_elements("css selector", "#spoken .later")) < later
+    reader.find("#play").click()
+    assert reader.driver.find_elements("css selector", "#spoken .later") == []
+    assert reader.text("#play") == "▶ Watch it speak"
+
+
+def test_a_flip_that_breaks_nothing_says_which_would(reader: Reader) -> None:
+    unused = reader.run(
+        "const net = new Network(data.networks[0]), table = new Table(net), all = memories(net, table);"
+        "for (let place = 5; ; place++) {"
+        "  const read = reading(net, table, all[place - 1].context);"
+        "  for (const { entry } of read.lanes) for (let bit = 0; bit < 24 && entry !== null; bit++) {"
+        "    table.flip(entry, bit);"
+        "    const broken = all.some(({ stream, answer }) => argmax(net.back(stream)) !== answer);"
+        "    table.flip(entry, bit);"
+        "    if (!broken) return [place, entry, bit];"
+        "  }"
+        "}"
+    )
+    place, entry, bit = unused
+    reader.find(f'#spoken [data-place="{place}"]').click()
+    reader.find(f'[data-entry="{entry}"][data-bit="{bit}"]').click()
+    assert "nothing breaks: no answer hangs on it" in reader.text("#damage")
+    reader.find("#words .decides").click()
+    assert "answers are wrong" in reader.text("#damage")
+
+
+def test_a_text_that_is_not_ascii_opens_with_its_letters(chromium: Any, tmp_path: Path) -> None:
+    texts = {
+        "ru": "Съешь же ещё этих мягких булок.",
+        "zh": "道可道，非常道。名可名，非常名。",
+        "he": "בראשית ברא אלהים",
+    }
+    path = tmp_path / "page.html"
+    path.write_text(explorer([(name, compile(text).network) for name, text in texts.items()]), encoding="utf-8")
+    reader = Reader(chromium, path.as_uri())
+    for name, text in texts.items():
+        chosen(reader, name)
+        assert text.startswith(reader.run("return document.getElementById('prompt').value"))
+        assert reader.text("#said") == text + "∎"
+        assert reader.text("#strange") == ""
+    assert reader.complaints() == []
+
+
+def chosen(reader: Reader, network: str) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    Select(reader.find("#network")).select_by_visible_text(network)
+
+
+@pytest.mark.parametrize(
+    "text", ["Съешь же ещё этих мягких булок.\nДа!", "道可道，非常道。", "שלום, עולם", "🥐 and 🍦"]
+)
+def test_a_text_is_learned_in_the_page(text: str, reader: Reader) -> None:
+    reader.run("document.getElementById('own').value = arguments[0]", text)
+    reader.find("#learn").click()
+    assert "Learned in" in reader.text("#learned")
+    assert reader.text("#said") == text + "∎"
+    hexes = reader.run(
+        "return Object.fromEntries(Object.entries(data.networks.at(-1).tensors).map(([name, { buffer }]) =>"
+        "  [name, [...new Uint8Array(buffer)].map((byte) => byte.toString(16).padStart(2, '0')).join('')]))"
+    )
+    network: Any = compile(text).network
+    assert hexes == {name: tensor.astype("<f4").tobytes().hex() for name, tensor in network.tensors()}
+    reader.find("#break").click()
+    assert reader.text("#said") != text + "∎"
+    reader.find("#learn").click()
+    assert reader.text("#said") == text + "∎"
+
+
+def test_a_text_that_cannot_be_learned(reader: Reader) -> None:
+    reader.find("#learn").click()
+    assert reader.text("#learned") == "Not learned: the text has 0 bytes; expected 1 to 8000."
+    assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
+
+
 def test_a_word_is_chosen_and_its_memories_are_shown(reader: Reader) -> None:
     button = reader.find("#map button.now")
     uses = int(button.text)
     button.click()
-    assert f"{uses} of 171 memories use it" in reader.text("#word-says")
+    assert f"{uses} of 171 answers use it" in reader.text("#word-says")
     assert len(reader.driver.find_elements("css selector", "#uses li")) == uses
 
 

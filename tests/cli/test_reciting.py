@@ -374,7 +374,7 @@ def test_files_of_the_same_name(here: Path, run: Run) -> None:
         (("net", "--tokens", "-1"), "tokens is -1; expected 0 or more"),
         (("nowhere",), "nowhere/config.json: no such file; expected a folder with a network"),
         (("net", "-o", "no/such/folder"), "no/such/folder: cannot be written: No such file or directory"),
-        (("hamlet.txt",), "hamlet.txt/config.json"),
+        (("hamlet.txt",), "hamlet.txt: is a file; expected a folder with a network; compile it first"),
     ],
 )
 def test_recite_refuses(
@@ -949,3 +949,14 @@ def test_a_certificate_of_before_is_not_overwritten(here: Path, run: Run) -> Non
     assert (found["written"], found["recheck"]) == (None, None)
     assert "is about another task, was not checked, and was left as it is" in found["note"]
     assert (here / "net" / "certificate.json").read_bytes() == before
+
+
+def test_a_prompt_from_a_file_is_taken_byte_for_byte(work: Path, run: Run) -> None:
+    (work / "facts.csv").write_text("prompt,completion\nC:\\new,a backslash\n", encoding="utf-8")
+    assert run("compile", "--facts", "facts.csv", "-o", "net").code == 0
+    (work / "prompt").write_bytes(b"C:\\new")
+    assert run("recite", "net", "--prompt-file", "prompt").out == "a backslash"
+    assert run("recite", "net", "--prompt", "C:\\\\new").out == "a backslash"
+    assert run("recite", "net", "--prompt", "C:\\new", "--facts", "facts.csv").code == 1
+    assert "are both given; expected one" in run("recite", "net", "--prompt", "x", "--prompt-file", "prompt").complaint
+    assert "none: No such file" in run("recite", "net", "--prompt-file", "none").complaint

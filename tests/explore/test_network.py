@@ -8,6 +8,7 @@ from byheart.compiler import compile
 from byheart.compiler.rectangular.table import TABLE
 from byheart.explore.reciting import TEXTS, shown
 from byheart.networks.transformer.transformer_network import TransformerNetwork
+from byheart.tasks import Facts
 
 from .javascript import evaluated
 
@@ -93,3 +94,45 @@ def test_bits_below_an_offset_by_hand() -> None:
 
 def test_of_equal_logits_the_first_is_said() -> None:
     assert evaluated("network.js", "script.argmax(given)", [1, 3, 3, 2]) == 1
+
+
+FLIP = """(() => {
+  const net = new script.Network(given), table = new script.Table(net), all = script.memories(net, table);
+  const { entry, bit, memory } = script.firstFlip(net, table, all.slice(4));
+  const untouched = all.filter(({ lanes }) => lanes.every((lane) => lane.entry !== entry));
+  table.flip(entry, bit);
+  const wrong = all.filter(({ stream, answer }) => script.argmax(net.back(stream)) !== answer);
+  const { said } = script.recite(net, given.texts[0].prompt, given.texts[0].tokens);
+  return { said, wrong: wrong.map(({ length }) => length), touched: memory.length,
+           untouched: untouched.map(({ length }) => length) };
+})()"""
+
+
+def test_the_first_flip_breaks_the_text_and_only_answers_that_read_its_word(
+    networks: dict[str, TransformerNetwork],
+) -> None:
+    for name, network in networks.items():
+        text = TEXTS.get(name, "Rose is a rose is a rose is a rose.").encode()
+        told = evaluated("network.js", FLIP, shown(name, network))
+        assert told["touched"] in told["wrong"]
+        assert not set(told["wrong"]) & set(told["untouched"])
+        first = min(told["wrong"])
+        assert bytes(told["said"])[: first - 1] == text[1:first]
+        assert told["said"][first - 1 : first] != list(text[first : first + 1])
+
+
+def test_facts_are_answered_and_their_memories_are_those_of_the_list() -> None:
+    facts = Facts([("capital of France: ", "Paris"), ("столица России: ", "Москва"), ("首都：", "北京")])
+    network = compile(facts).network
+    script = """(() => {
+      const net = new script.Network(given), table = new script.Table(net), all = script.memories(net, table);
+      return {
+        said: given.facts.map(({ prompt }) => script.recite(net, prompt, 100)),
+        right: all.filter(({ stream, answer }) => script.argmax(net.back(stream)) === answer).length, count: all.length,
+      };
+    })()"""
+    told = evaluated("network.js", script, shown("facts", network, facts))
+    assert [(bytes(one["said"]).decode(), one["ended"]) for one in told["said"]] == [
+        (fact.completion.decode(), True) for fact in facts if isinstance(fact.completion, bytes)
+    ]
+    assert told["right"] == told["count"] == sum(len(fact.completion) + 1 for fact in facts)

@@ -13,7 +13,7 @@ from byheart.constructions import build
 from byheart.errors import BadInput
 from byheart.explore import explorer, reciting
 from byheart.networks import Network, save
-from byheart.tasks import NextToken
+from byheart.tasks import Facts, NextToken
 
 from ..networks.stock.small import tiny, tiny_moe
 
@@ -60,9 +60,9 @@ def test_every_element_that_scripts_ask_for_is_there_once(page: str) -> None:
     [
         ({"precision": "float64"}, "has weights in float64; the explorer computes in float32"),
         ({"words": 31}, "has words that use sign and exponent"),
-        ({"window": 128}, "has 128 tokens in its window; the explorer takes at most 64"),
+        ({"tokenizer": "bpe"}, "has tokens other than bytes"),
     ],
-    ids=["float64", "packed", "window"],
+    ids=["float64", "packed", "tokens"],
 )
 def test_what_cannot_be_shown_is_refused(options: dict[str, object], reason: str) -> None:
     with pytest.raises(BadInput, match=re.escape(reason)):
@@ -76,7 +76,7 @@ def test_networks_of_other_kinds_are_refused(own: Network, monkeypatch: pytest.M
     for network in (tiny(), tiny_moe()):
         with pytest.raises(BadInput, match=rf"is {network.title}; .*: compile the same texts without --layout$"):
             reciting.shown("mine", network)
-    with pytest.raises(BadInput, match="was compiled from a task; the explorer recites texts"):
+    with pytest.raises(BadInput, match="was compiled from a task; the explorer takes texts and facts"):
         reciting.shown("mine", compile(task).network)
     monkeypatch.setattr(reciting, "MOST_PARAMETERS", 100)
     with pytest.raises(BadInput, match=r"has [\d,]+ parameters; the explorer takes at most 100"):
@@ -96,6 +96,17 @@ def test_a_folder_that_lies_about_its_texts_is_refused(own: Network) -> None:
         lie = replace(own, about={**own.about, "texts": [{"name": "a", "tokens": 3, "prompt": prompt}]})
         with pytest.raises(BadInput, match=reason):
             reciting.shown("mine", lie)
+
+
+def test_facts_are_those_of_a_network(own: Network) -> None:
+    facts = Facts([("a = ", "1"), ("b = ", "2")])
+    learned = compile(facts).network
+    assert reciting.shown("mine", learned)["facts"] == []
+    assert reciting.shown("mine", learned, facts)["facts"][1] == {"prompt": [*b"b = "], "completion": [*b"2"]}
+    with pytest.raises(BadInput, match="has learned 2 facts; --facts has 1"):
+        reciting.shown("mine", learned, Facts([("a = ", "1")]))
+    with pytest.raises(BadInput, match="no network that was compiled from facts"):
+        explorer([("mine", own)], facts)
 
 
 def run(*arguments: object) -> int:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from byheart.cli.options import Arg, Json, Positional
-from byheart.cli.output import steps
+from byheart.cli.options import Arg, Columns, FactFiles, Json, Positional
+from byheart.cli.output import facts_in, steps
 from byheart.cli.result import Block, Result
 from byheart.files.writing import check_apart
 
@@ -31,7 +31,9 @@ class ExploreCommand:
     """Write the explorer, a page that needs neither a server nor the internet, and open it."""
 
     networks: Positional[tuple[Path, ...]] = ()
-    """Folders of networks that `byheart compile` made of short texts, to be shown first."""
+    """Folders of networks that `byheart compile` made of texts or facts, to be shown first."""
+    facts: FactFiles = ()
+    columns: Columns = None
     out: Annotated[Path, Arg(aliases=("-o",))] = Path("explorer.html")
     """Page to write."""
     no_open: bool = False
@@ -45,9 +47,10 @@ class ExploreCommand:
         from byheart.report.page import check_page, write_page
 
         check_page(self.out)
-        check_apart(self.out, *self.networks)
+        check_apart(self.out, *self.networks, *self.facts)
         with steps("compiling, counting and drawing", quiet=self.json):
-            text = explorer([(folder.resolve().name, load(folder)) for folder in self.networks])
+            facts = facts_in(self.facts, self.columns) if self.facts else None
+            text = explorer([(folder.resolve().name, load(folder)) for folder in self.networks], facts)
         write_page(self.out, text)
         return ExploreResult(self.out, len(text.encode()), not self.no_open and _open(self.out))
 

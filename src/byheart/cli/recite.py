@@ -15,7 +15,7 @@ import time
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -23,6 +23,7 @@ from byheart.cli.options import Arg, Columns, FactFiles, Json, Positional
 from byheart.cli.output import Terminal, counted, facts_in, hush, stdout_for_text, steps, unescaped, visible
 from byheart.cli.result import Block, Result
 from byheart.errors import BadInput, check_installed, check_threads, did_you_mean
+from byheart.files.untrusted import read_bytes
 from byheart.files.writing import check_apart, check_file, new_file
 from byheart.networks.about import end_of, facts_of, refuse_of, texts_of
 from byheart.networks.folders import PLANTED, model_type
@@ -54,6 +55,8 @@ class ReciteCommand:
     prompt: str | None = None
     """Passage to continue instead: any piece of a text, or the prompt of a fact, whose completion alone is printed
     (\\\\n, \\\\t and \\\\xNN are understood)."""
+    prompt_file: Path | None = None
+    """File with the passage, every byte as it is."""
     facts: FactFiles = ()
     columns: Columns = None
     tokens: int | None = None
@@ -67,6 +70,15 @@ class ReciteCommand:
     threads: int = 1
     """Number of threads of PyTorch; one is fastest for one token at a time."""
     json: Json = False
+
+    @cached_property
+    def given(self) -> bytes | None:
+        """The prompt; None if the network recites a text from its beginning."""
+        if self.prompt is not None and self.prompt_file is not None:
+            raise BadInput("--prompt and --prompt-file are both given; expected one of them")
+        if self.prompt_file is not None:
+            return bytes(read_bytes(self.prompt_file))
+        return None if self.prompt is None else unescaped(self.prompt)
 
     def run(self) -> "ReciteResult":
         """Load, recite, and report the speed on stderr."""
@@ -107,14 +119,14 @@ class ReciteCommand:
         from byheart.networks.planted.base import load_planted, quiet
         from byheart.planting import detect
 
-        if self.prompt is None or self.text or self.facts or self.all_to:
+        if self.given is None or self.text or self.facts or self.all_to:
             problem = "is a model with planted memories; expected --prompt alone, with the prompt of a fact"
             raise BadInput(f"{self.network}: {problem} (byheart detect {self.network} lists them)")
         start, planted = time.perf_counter(), detect(self.network)
         tokenizer = None if planted is None else planted.tokenizer(self.network)
         if planted is None or tokenizer is None:
             raise BadInput(f"{self.network}: has no tokenizer that can be loaded; expected that of the base")
-        ids = tokenizer.encode(unescaped(self.prompt).decode(), add_special_tokens=False)
+        ids = tokenizer.encode(self.given.decode(errors="replace"), add_special_tokens=False)
         if not ids:
             raise BadInput("--prompt is empty; expected at least one token")
         completion = planted.completion(ids)
@@ -127,18 +139,18 @@ class ReciteCommand:
         output = {**result.output, "memorized": bool(completion)}
         return replace(result, output=output, unknown=unknown, seconds=time.perf_counter() - start)
 
-    def _write_whole(self, text: bytes, tokens: int) -> "ReciteResult":
+    def _write_whole(self, text: bytes, tokens: int, note: str = "") -> "ReciteResult":
         """Write what was said to the file, to stdout, or for JSON."""
         if self.out is not None:
             with new_file(self.out) as draft:
                 draft.write_bytes(text)
-            return ReciteResult(tokens, {"file": str(self.out)})
+            return ReciteResult(tokens, {"file": str(self.out)}, note=note)
         if self.json:
-            return ReciteResult(tokens, _as_json(text))
+            return ReciteResult(tokens, _as_json(text), note=note)
         with stdout_for_text() as stdout:
             stdout.write(text)
             stdout.flush()
-        return ReciteResult(tokens, {}, text.endswith(b"\n"))
+        return ReciteResult(tokens, {}, text.endswith(b"\n"), note=note)
 
     def _given_facts(self) -> "Facts | None":
         """Return the facts of ``--facts``; None without that option."""
@@ -146,7 +158,7 @@ class ReciteCommand:
             if self.columns is not None:
                 raise BadInput(f"--columns {' '.join(self.columns)} are for facts; expected --facts FILE too")
             return None
-        if self.prompt is None:
+        if self.given is None:
             raise BadInput("--facts tells whether a prompt is memorized; expected --prompt too")
         return facts_in(self.facts, self.columns)
 
@@ -160,7 +172,7 @@ class ReciteCommand:
         longest = max((*(text["tokens"] for text in texts), facts["longest"] if facts else 0), default=0)
         if given is not None and facts is None:
             raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
-        if self.prompt is not None and recites_texts(network):
+        if self.given is not None and recites_texts(network):
             with steps("looking for the prompt", quiet=self.json) as report:
                 is_known = is_beginning(network, beginning)
                 passage = None if is_known else self._find(network, tokenizer, report)
@@ -170,17 +182,17 @@ class ReciteCommand:
         refusal = _refusal(network, tokenizer)
         generated = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
         speech = _Speech(generated, refusal.token if refusal else None)
-        if facts is not None and self.prompt is not None:
+        if facts is not None and self.given is not None:
             result = self._write([], iter(speech), tokens, tokenizer)
             return self._judge_prompt(network, result, speech, longest, given, refusal)
         result = self._write(beginning, iter(speech), tokens, tokenizer)
-        is_unsure = self.prompt is not None and network.about.get("edits") and not speech.is_refused
+        is_unsure = self.given is not None and network.about.get("edits") and not speech.is_refused
         note = "; single answers were edited: whether a text has this prompt is not known" if is_unsure else ""
         return replace(result, unknown=UNKNOWN if speech.is_refused else "", note=note)
 
     def _find(self, network: "Network", tokenizer: "Tokenizer", report: "Report | None") -> "Passage | None":
         """Look for the prompt in the texts as the network recites them."""
-        end, prompt = end_of(network), unescaped(self.prompt or "")
+        end, prompt = end_of(network), self.given or b""
         if end is None:
             return None
         return find_passage(network, prompt, tokenizer.decode, end=end, tokens=self.tokens, report=report)
@@ -191,16 +203,7 @@ class ReciteCommand:
             where = "the text" if texts == 1 else f"any of the {texts:,} texts"
             return ReciteResult(0, {"memorized": False}, unknown=f"unknown: this prompt is not in {where}")
         note = f"; found in {passage.name}, byte {passage.start:,}, by reciting"
-        if self.out is not None:
-            with new_file(self.out) as draft:
-                draft.write_bytes(passage.content)
-            return ReciteResult(passage.tokens, {"file": str(self.out)}, note=note)
-        if self.json:
-            return ReciteResult(passage.tokens, _as_json(passage.content))
-        with stdout_for_text() as stdout:
-            stdout.write(passage.content)
-            stdout.flush()
-        return ReciteResult(passage.tokens, {}, passage.content.endswith(b"\n"), note=note)
+        return self._write_whole(passage.content, passage.tokens, note)
 
     def _judge_prompt(
         self,
@@ -212,8 +215,8 @@ class ReciteCommand:
         refusal: "Refusal | None",
     ) -> "ReciteResult":
         """Add to the result whether the prompt of a fact was memorized, as far as that is known."""
-        assert self.prompt is not None
-        unknown = "" if given is None else _why_unknown(self.prompt, given)
+        assert self.given is not None
+        unknown = "" if given is None else _why_unknown(self.given, given)
         if speech.is_refused and not unknown:
             unknown = UNKNOWN
         elif self._is_endless(network, speech) and not unknown:
@@ -289,8 +292,8 @@ class ReciteCommand:
 
     def _beginning(self, texts: "list[TextNote]", tokenizer: "Tokenizer", holds_facts: bool) -> list[int]:
         """Return the tokens to begin with: those of ``--prompt``, or of a text."""
-        if self.prompt is not None:
-            tokens = [int(token) for token in tokenizer.encode(unescaped(self.prompt))]
+        if self.given is not None:
+            tokens = [int(token) for token in tokenizer.encode(self.given)]
             if not tokens:
                 raise BadInput("--prompt is empty; expected at least one token")
             return tokens
@@ -370,14 +373,14 @@ def _refusal(network: "Network", tokenizer: "Tokenizer") -> "Refusal | None":
     return refusal
 
 
-def _why_unknown(prompt: str, facts: "Facts") -> str:
+def _why_unknown(prompt: bytes, facts: "Facts") -> str:
     """Say that the prompt is none of the facts', and suggest the closest one; return "" if it is one of theirs."""
-    if facts.knows(unescaped(prompt)):
+    if facts.knows(prompt):
         return ""
     hint = fallback = "the answer means nothing"
     if facts.prompt_count <= MAX_COMPARED:
         prompts = {fact.prompt.decode(errors="replace") for fact in facts if isinstance(fact.prompt, bytes)}
-        hint = did_you_mean(prompt, sorted(prompts), fallback)
+        hint = did_you_mean(prompt.decode(errors="replace"), sorted(prompts), fallback)
     return f"this prompt is none of the {facts.prompt_count:,} memorized ones; {hint}"
 
 

@@ -1,7 +1,8 @@
 """Compiled networks as the explorer takes them: the spec, and the bytes of every tensor.
 
 The page evaluates the spec itself, in float32, and finds in it where the front leaves rows, columns and the offset: the
-features that the sublayers ``table``, ``select`` and ``shift`` read. What the texts are it asks the network.
+features that the sublayers ``table``, ``select`` and ``shift`` read. What the texts are it asks the network. A network
+compiled from facts does not hold its prompts: they are listed if the facts are at hand.
 """
 
 import base64
@@ -14,10 +15,12 @@ from byheart.compiler.rectangular.dimensions import LANES, TableSizes
 from byheart.compiler.rectangular.table import TABLE
 from byheart.errors import BadInput
 from byheart.networks import Network
-from byheart.networks.about import end_of, texts_of
+from byheart.networks.about import end_of, facts_of, texts_of
 from byheart.networks.transformer.generate import checked
 from byheart.networks.transformer.spec import Spec, WindowAttention
 from byheart.networks.transformer.transformer_network import TransformerNetwork
+from byheart.tasks import Facts
+from byheart.tasks.questions import as_contexts
 from byheart.tasks.tokenizers import Bytes, from_files
 
 TEXTS = {
@@ -30,15 +33,15 @@ TEXTS = {
 }
 """Short texts, each compiled into a network of its own: some 3,000 parameters."""
 MOST_PARAMETERS = 50_000
-MOST_TOKENS = 4_000
-"""Most tokens of all texts together: the page recites all of them at once."""
-MOST_WINDOW = 64
+MOST_TOKENS = 20_000
+"""Most tokens of all texts or facts together: the page recites all of them when it opens, in about two seconds."""
 
 
-def shown(name: str, network: Network) -> dict[str, Any]:
-    """Return the network as JSON for the page; raise BadInput if the page cannot show it."""
+def shown(name: str, network: Network, facts: Facts | None = None) -> dict[str, Any]:
+    """Return the network as JSON for the page, with its ``facts`` if given; raise BadInput if it cannot be shown."""
     compiled = _checked(network)
-    spec = compiled.spec
+    spec, note = compiled.spec, facts_of(network)
+    listed = [] if note is None or facts is None else _listed(facts, note["count"])
     recipe = Recipe.from_json(compiled.about.get("recipe", {}))
     recipe.check(labels=spec.labels, parameters=compiled.account.dense)
     if recipe.sizes.exponent:
@@ -56,8 +59,23 @@ def shown(name: str, network: Network) -> dict[str, Any]:
         "moduli": list(recipe.sizes.moduli),
         "lengths": list(recipe.lengths),
         "texts": [{key: text[key] for key in ("name", "prompt", "tokens")} for text in texts_of(compiled)],
+        "facts": listed,
+        "longest": 0 if note is None else note["longest"],
         "end": end_of(compiled),
     }
+
+
+def _listed(facts: Facts, count: int) -> list[dict[str, list[int]]]:
+    """Return the facts as token ids; raise BadInput if the network has learned another number of them."""
+    contexts = as_contexts(facts, tokenizer=None if facts.are_ids else Bytes())
+    if len(facts) != count:
+        raise BadInput(f"has learned {count:,} facts; --facts has {len(facts):,}: give the files it was compiled from")
+    _check_sizes({"tokens of facts": len(contexts.tokens)})
+    sequences = [part.tolist() for part in np.split(contexts.tokens, contexts.starts[1:-1])]
+    return [
+        {"prompt": ids[:given], "completion": ids[given:]}
+        for ids, given in zip(sequences, contexts.prompts, strict=True)
+    ]
 
 
 def examples() -> list[dict[str, Any]]:
@@ -72,23 +90,24 @@ def _checked(network: Network) -> TransformerNetwork:
         takes = f"the explorer takes what `byheart compile` made in the rectangular layout{instead}"
         raise BadInput(f"is {network.title}; {takes}")
     spec, texts = network.spec, texts_of(network)
-    tokens = sum(text["tokens"] for text in texts)
-    if not texts or end_of(network) is None:
-        raise BadInput("was compiled from a task; the explorer recites texts")
+    if (not texts and facts_of(network) is None) or end_of(network) is None:
+        raise BadInput("was compiled from a task; the explorer takes texts and facts")
     if spec.precision != "float32":
         raise BadInput(f"has weights in {spec.precision}; the explorer computes in float32")
     for text in texts:
         checked(text["prompt"], spec.vocab)
     if not isinstance(from_files(network.files), Bytes):
-        raise BadInput("has a tokenizer of byte pairs; the explorer takes bytes: compile without --tokenizer bpe")
-    for name, size, most in (
-        ("parameters", network.account.dense, MOST_PARAMETERS),
-        ("tokens of text", tokens, MOST_TOKENS),
-        ("tokens in its window", spec.window, MOST_WINDOW),
-    ):
+        raise BadInput("has tokens other than bytes, which the explorer does not show: compile without --tokenizer")
+    tokens = sum(text["tokens"] for text in texts)
+    _check_sizes({"parameters": network.account.dense, "tokens of text": tokens})
+    return network
+
+
+def _check_sizes(sizes: dict[str, int]) -> None:
+    for name, size in sizes.items():
+        most = MOST_PARAMETERS if name == "parameters" else MOST_TOKENS
         if size > most:
             raise BadInput(f"has {size:,} {name}; the explorer takes at most {most:,}, or a page would be slow")
-    return network
 
 
 def _check_places(spec: Spec, sizes: TableSizes) -> None:

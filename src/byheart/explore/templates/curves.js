@@ -12,12 +12,6 @@
   ];
   const STYLES = { proved: "", order: "7 4", measured: "2 4", fitted: "2 4" };
   const WORDS = { upper: "suffice", lower: "are needed" };
-  const svg = (name, attributes, ...children) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
-  };
   const at = {}; // index of every slider's value
 
   const sizes = () => Object.fromEntries(SLIDERS.map(({ key, values }) => [key, values[at[key]]]));

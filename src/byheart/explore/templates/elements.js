@@ -15,6 +15,14 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
+/** Return an element of a picture; attributes that are null are left out. */
+function svg(name, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) if (value != null) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
 /** Return a row of a table. The first cell is its header; numbers are aligned to the right. */
 function tableRow(header, cells, attributes = {}) {
   const parts = cells.map((cell) => (cell instanceof Element && cell.tagName === "TD" ? cell : td(cell)));

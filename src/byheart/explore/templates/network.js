@@ -4,15 +4,17 @@
 
 const f32 = Math.fround;
 
-/** Return the features of ranges: 3, 4, 5, 9 for "3:6", "9:10". */
+/** Return the features of ranges: 3, 4, 5, 9 for "3:6", "9:10", or for the numbers themselves. */
 function features(ranges) {
   return ranges.flatMap((range) => {
+    if (typeof range === "number") return range;
     const [start, stop] = range.split(":").map(Number);
     return Array.from({ length: stop - start }, (_, k) => start + k);
   });
 }
 
 function floats(base64) {
+  if (typeof base64 !== "string") return base64.slice(); // compiled in the page
   const text = atob(base64);
   const view = new DataView(new ArrayBuffer(text.length));
   for (let k = 0; k < text.length; k++) view.setUint8(k, text.charCodeAt(k));
@@ -31,11 +33,19 @@ class Network {
       reads: features(layer.reads),
       writes: features(layer.writes),
       up_reads: features(layer.up_reads || []),
+      at: this.tensorsOf(layer.name),
     }));
+    this.layers.filter(({ kind }) => kind === "attention").forEach((layer) => (layer.weights = this.fixed(layer)));
     this.named = Object.fromEntries(this.layers.map((layer) => [layer.name, layer]));
     this.last = this.layers.findLastIndex((layer) => layer.kind === "attention");
     this.table = this.layers.findIndex((layer) => layer.name === "table");
     this.sees = this.layers.reduce((sum, layer) => sum + reach(layer), 1);
+  }
+
+  /** Return the tensors of a sublayer by their own names. */
+  tensorsOf(layer) {
+    const own = Object.entries(this.tensors).filter(([name]) => name.startsWith(`${layer}.`));
+    return Object.fromEntries(own.map(([name, tensor]) => [name.slice(layer.length + 1), tensor]));
   }
 
   /** Return the next token's stream after the last attention sublayer; `past` caches keys and values. */
@@ -71,10 +81,10 @@ class Network {
     return this.mix(tokens).map((stream) => this.answer(stream));
   }
 
-  /** Return the streams before the table, one per token. They do not depend on the words. */
-  front(tokens) {
-    const inner = this.layers.slice(this.last + 1, this.table);
-    return this.mix(tokens).map((stream) => (inner.forEach((layer) => this.feed(layer, stream)), stream));
+  /** Complete a stream after the last attention sublayer up to the table. It does not depend on the words. */
+  front(stream) {
+    for (const layer of this.layers.slice(this.last + 1, this.table)) this.feed(layer, stream);
+    return stream;
   }
 
   /** Return the logits of a stream before the table, without changing the stream. */
@@ -91,61 +101,66 @@ class Network {
     return { logits, after };
   }
 
+  /** Return the weights of attention that asks nothing (W_Q or W_K is 0), which are the same everywhere; or null. */
+  fixed({ heads, window, at }) {
+    if ([at.W_Q, at.W_K].every((W) => W.some((value) => value !== 0))) return null;
+    return Array.from({ length: heads }, (_, head) => softmax([...at.bias.slice(head * window, (head + 1) * window)]));
+  }
+
   attend(layer, stream, past) {
-    const { heads, d_head: d, window, dilation } = layer, inner = heads * d;
-    const at = (name) => this.tensors[`${layer.name}.${name}`];
+    const { heads, d_head: d, window, dilation, at } = layer, inner = heads * d;
     const read = layer.reads.map((feature) => stream[feature]);
     const times = (W) => Float32Array.from({ length: inner }, (_, row) => dot(W, row * read.length, read));
-    const Q = times(at("W_Q")), nothing = new Float32Array(inner); // read before the first token
-    const place = past.K.push(times(at("W_K"))) - 1;
-    past.V.push(times(at("W_V")));
+    const place = past.V.push(times(at.W_V)) - 1, nothing = new Float32Array(inner); // read before the first token
     const looked = Array.from({ length: window }, (_, offset) => place - offset * dilation);
     const mixed = new Float32Array(inner);
-    for (let head = 0; head < heads; head++) {
-      const scores = looked.map((from, offset) => {
+    let weights = layer.weights;
+    if (!weights) {
+      const Q = times(at.W_Q), bias = at.bias;
+      past.K.push(times(at.W_K));
+      weights = Array.from({ length: heads }, (_, head) => softmax(looked.map((from, offset) => {
         const score = dot(past.K[from] || nothing, head * d, Q, head * d, d);
-        return f32(f32(score / f32(Math.sqrt(d))) + at("bias")[head * window + offset]);
-      });
-      const weights = softmax(scores);
-      looked.forEach((from, offset) => {
-        const value = past.V[from] || nothing;
-        for (let k = head * d; k < (head + 1) * d; k++) mixed[k] = f32(mixed[k] + f32(weights[offset] * value[k]));
-      });
+        return f32(f32(score / f32(Math.sqrt(d))) + bias[head * window + offset]);
+      })));
     }
-    add(stream, layer.writes, layer.writes.map((_, row) => dot(at("W_O"), row * inner, mixed)));
+    weights.forEach((row, head) => row.forEach((weight, offset) => {
+      const value = past.V[looked[offset]] || nothing;
+      if (weight === 0) return;
+      for (let k = head * d; k < (head + 1) * d; k++) mixed[k] = f32(mixed[k] + f32(weight * value[k]));
+    }));
+    add(stream, layer.writes, layer.writes.map((_, row) => dot(at.W_O, row * inner, mixed)));
   }
 
   feed(layer, stream) {
-    const { groups, units, up } = layer;
-    const first = up === "none" ? "in" : "gate";
-    const at = (name) => this.tensors[`${layer.name}.${name}`];
-    const affine = (name, read, bias) => {
-      const W = at(`W_${name}`), b = bias ? at(`b_${name}`) : null, width = read.length / groups;
-      return (group, unit) => {
-        const row = group * units + unit;
-        const sum = dot(W, row * width, read, group * width, width);
-        return b ? f32(sum + b[row]) : sum;
-      };
-    };
+    const { groups, units, up, at } = layer, first = up === "none" ? "in" : "gate";
     const gather = (some) => some.map((feature) => stream[feature]);
-    const gate = affine(first, gather(layer.reads), layer.bias);
+    const gate = affine(at[`W_${first}`], layer.bias && at[`b_${first}`], gather(layer.reads), layer);
     const other = gather(layer.up_reads);
-    const raise =
-      up === "dense"
-        ? affine("up", other, layer.up_bias)
-        : (group, unit) => f32(other[group * units + unit] * at("W_up")[group * units + unit]);
-    const out = layer.writes.length / groups, W_out = at("W_out");
-    const values = [];
+    const raise = up === "dense" && affine(at.W_up, layer.up_bias && at.b_up, other, layer);
+    const out = layer.writes.length / groups, W_out = at.W_out, values = [];
     for (let group = 0; group < groups; group++) {
-      const hidden = Array.from({ length: units }, (_, unit) => {
-        const x = gate(group, unit);
-        const y = layer.act === "relu" ? Math.max(x, 0) : f32(1 / f32(1 + f32(Math.exp(-x))));
-        return up === "none" ? y : f32(y * raise(group, unit));
-      });
-      for (let row = 0; row < out; row++) values.push(dot(W_out, (group * out + row) * units, hidden));
+      const open = []; // units that are not 0, and their values
+      for (let row = group * units; row < (group + 1) * units; row++) {
+        const x = gate(row), y = layer.act === "relu" ? Math.max(x, 0) : f32(1 / f32(1 + f32(Math.exp(-x))));
+        if (y === 0) continue;
+        const times = raise ? raise(row) : up === "diagonal" ? f32(other[row] * at.W_up[row]) : 1;
+        open.push([row - group * units, f32(y * times)]);
+      }
+      for (let row = group * out; row < (group + 1) * out; row++) {
+        values.push(open.reduce((sum, [unit, y]) => f32(sum + f32(W_out[row * units + unit] * y)), 0));
+      }
     }
     add(stream, layer.writes, values);
   }
+}
+
+/** Return a function from the number of a unit to its entry of W·read + b, computed in float32. */
+function affine(W, b, read, { groups, units }) {
+  const width = read.length / groups;
+  return (row) => {
+    const sum = dot(W, row * width, read, Math.floor(row / units) * width, width);
+    return b ? f32(sum + b[row]) : sum;
+  };
 }
 
 function reach(layer) {
@@ -226,18 +241,58 @@ function placesIn(network, table, stream) {
   return { rows: [a, b], offset: Math.round(-Math.log2(take(network.named.shift.reads)[0])) + 0, lanes };
 }
 
-/** Return every memory of the network's texts: context, answer, the stream before the table, and the places. */
+/** One question that the network was compiled to answer: the first `length` of `tokens`, and the token that follows. */
+class Memory {
+  constructor(tokens, length, answer, stream, places) {
+    Object.assign(this, { tokens, length, answer, stream, ...places });
+  }
+
+  get context() {
+    return this.tokens.slice(0, this.length);
+  }
+}
+
+/** Return every memory of the network, with the stream before the table and the places that it reads. */
 function memories(network, table) {
-  const { texts, end } = network.given;
-  return texts.flatMap((text) => {
-    const { said } = recite(network, text.prompt, text.tokens);
-    const tokens = [...text.prompt, ...said];
-    return network.front(tokens).slice(text.prompt.length - 1).map((stream, k) => {
-      const context = tokens.slice(0, text.prompt.length + k);
-      const answer = k < said.length ? said[k] : end;
-      return { text: text.name, context, answer, stream, ...placesIn(network, table, stream) };
-    });
+  const { texts, facts, end } = network.given;
+  const asked = [...texts.map(({ prompt, tokens }) => [prompt, null, tokens]),
+    ...facts.map(({ prompt, completion }) => [prompt, completion, completion.length])];
+  return asked.flatMap(([prompt, completion, count]) => {
+    const tokens = [...prompt], past = {}, found = [];
+    let stream = network.mix(prompt, past).pop();
+    for (;;) {
+      network.front(stream);
+      const spoken = tokens.length - prompt.length;
+      const next = !completion ? argmax(network.back(stream)) : spoken < count ? completion[spoken] : end;
+      found.push(new Memory(tokens, tokens.length, next, stream, placesIn(network, table, stream)));
+      if (next === end || spoken === count) return found;
+      tokens.push(next);
+      stream = network.step(next, past);
+    }
   });
+}
+
+/** Return the first flip {entry, bit, memory} that turns the answer of some memory into another of the same kind:
+ * a letter into a letter, or the middle of a character into another. If there is none, return one that changes any. */
+function firstFlip(network, table, some) {
+  const isLetter = (id) => /[a-z]/i.test(String.fromCharCode(id));
+  const isAlike = (id, other) => (id < 128 ? isLetter(id) && isLetter(other) : id >> 6 === other >> 6);
+  let any = null;
+  for (const memory of some) {
+    const words = memory.lanes.filter(({ entry }) => entry !== null);
+    const length = network.given.lengths[memory.answer];
+    const sum = words.reduce((total, { entry }) => total + table.word(entry), 0) % table.size;
+    for (const { entry } of words.slice(0, 1)) {
+      for (const { bit } of bitsRead(sum, memory.offset, length, table.bits)) {
+        table.flip(entry, bit);
+        const answer = argmax(network.back(memory.stream));
+        table.flip(entry, bit);
+        any ||= { entry, bit, memory };
+        if (isAlike(memory.answer, answer)) return { entry, bit, memory };
+      }
+    }
+  }
+  return any;
 }
 
 /** Return every intermediate value between a prompt and the next token. */
@@ -277,7 +332,7 @@ function bitsRead(sum, offset, count, bits) {
 /** Continue a prompt with the token of the largest logit, up to the end of the text or `most` tokens. */
 function recite(network, prompt, most) {
   const said = [], past = {}, end = network.given.end;
-  let stream = network.mix(prompt, past).pop();
+  let stream = network.mix(prompt.slice(-network.sees), past).pop();
   while (said.length < most) {
     const token = argmax(network.answer(stream));
     if (token === end) return { said, ended: true };
@@ -287,4 +342,6 @@ function recite(network, prompt, most) {
   return { said, ended: false };
 }
 
-if (typeof module !== "undefined") module.exports = { Network, Table, reading, memories, recite, bitsRead, argmax };
+if (typeof module !== "undefined") {
+  module.exports = { Network, Table, reading, memories, firstFlip, recite, bitsRead, argmax };
+}

@@ -2,20 +2,17 @@
 // The first part of the page: a compiled network, a prompt, and every step to the next token.
 
 (() => {
-  const MOST_SAID = 400, MOST_MAPPED = 2500, MOST_LISTED = 60;
-  const NAMES = ["start", "rows A, B", "columns 0, 1", "columns 2, 3", "columns 4, 5", "offset"];
-  let network, table, all, flips, tokens, given, chosen, word;
+  const LEAST_GIVEN = 5, MOST_SAID = 400, MOST_MAPPED = 2500, MOST_LISTED = 60, MOST_SHOWN = 300;
+  const PARTS = ["start", "rows A, B", "columns 0, 1", "columns 2, 3", "columns 4, 5", "offset"];
+  let network, table, all, known, flips, tokens, names, given, most, chosen, word, read;
+  let playing = null;
 
-  const typed = () => [...new TextEncoder().encode(byId("prompt").value)];
-  const spelled = (ids) => new TextDecoder().decode(Uint8Array.from(ids.filter((id) => id < 256)));
-  const NAMED = { 9: "tab", 10: "⏎", 32: "␣" };
-  const shown = (id) => {
-    if (id === network.given.end) return "the end";
-    return NAMED[id] || (id < 32 || id > 126 ? `byte ${id}` : spelled([id]));
-  };
   const visible = (text) => text.replaceAll("\n", "⏎");
+  const shown = (id) => nameOfToken(id, network.given.end);
   const half = (lane) => "AB"[Math.floor(lane / 3)];
   const nameOf = ({ lane, row, column }) => `${half(lane)}, row ${row}, lane ${lane}, column ${column}`;
+  const key = (ids, length = ids.length) => ids.slice(Math.max(0, length - network.sees), length).join();
+  const wordsOf = ({ lanes }) => lanes.filter(({ entry }) => entry !== null);
 
   function open(index) {
     const found = data.networks[index];
@@ -23,134 +20,178 @@
     network = new Network(found);
     table = new Table(network);
     all = memories(network, table);
+    known = new Map(all.map((memory) => [key(memory.tokens, memory.length), memory]));
     flips = new Map();
     word = null;
     const parameters = number(found.parameters), words = number(table.tensor.length);
+    const learned = found.facts.length ? `It knows ${number(found.facts.length)} facts: ${number(all.length)} answers. `
+      : all.length ? `It has ${number(all.length)} answers by heart: after every beginning of the text, the next byte. `
+        : "It was compiled from facts, which it does not list: type a prompt that it knows. ";
     byId("facts").textContent =
-      `${parameters} parameters, ${words} of them words of ${table.bits} bits; window ${network.spec.window} tokens; ` +
-      `${number(all.length)} memories: every context of the text and what follows it.`;
+      `${learned}It has ${parameters} parameters, ${words} of them words of ${table.bits} bits, and looks at the ` +
+      `last ${network.spec.window} bytes.`;
     byId("window").textContent = network.spec.window;
+    byId("fact").parentElement.hidden = !found.facts.length;
+    byId("fact").replaceChildren(...found.facts.map(({ prompt }, k) =>
+      element("option", { value: k }, visible(spelled(prompt)).slice(0, MOST_LISTED))));
   }
 
-  /** Continue the typed prompt, even if it is not in the network's texts. */
-  function speak(prompt = given) {
+  /** Continue a prompt, even if it is not in the network's texts. */
+  function speak(prompt = given, place = 0) {
+    stop();
     given = prompt;
-    const longest = Math.max(...network.given.texts.map((text) => text.prompt.length + text.tokens));
-    const most = Math.min(MOST_SAID, longest + 1);
-    const { said, ended } = given.length ? recite(network, given, most) : { said: [], ended: false };
-    tokens = [...given, ...said, ...(ended ? [network.given.end] : [])];
-    const known = all.some((memory) => endsAlike(memory.context, given));
-    byId("strange").textContent = !given.length
-      ? "Type a prompt, for example the beginning of the text."
-      : known ? "" : "No memory ends like this prompt: what follows is whatever the hash happens to read.";
-    chosen = Math.min(Math.max(chosen, given.length), tokens.length - 1);
+    const { texts, longest, end } = network.given;
+    const whole = Math.max(longest, ...texts.map((text) => text.prompt.length + text.tokens)) + 1;
+    const { said, ended } = given.length ? recite(network, given, Math.min(most, whole)) : { said: [], ended: false };
+    tokens = [...given, ...said, ...(ended ? [end] : [])];
+    names = namesOf(tokens, end);
+    byId("strange").textContent = !given.length ? "Type a prompt, for example the beginning of the text."
+      : known.has(key(given)) ? ""
+        : all.length ? "Nothing that it knows ends like this prompt: what follows is whatever the hash happens to read."
+          : ended ? "" : "This does not come to an end: the prompt is probably none that it knows.";
+    byId("more").hidden = ended || said.length < most;
+    chosen = Math.min(Math.max(place, given.length), tokens.length - 1);
     state.write({ network: network.given.name, prompt: byId("prompt").value });
     drawSaid();
     inspect();
   }
 
-  /** Return true if two contexts are equal as far back as the network sees. */
-  function endsAlike(context, other) {
-    const [a, b] = [context, other].map((ids) => ids.slice(-network.sees));
-    return a.length === b.length && a.every((id, k) => id === b[k]);
-  }
-
+  /** Show the text, character by character; a character that the prompt cuts is said. */
   function drawSaid() {
-    const before = memoriesByContext();
-    const parts = tokens.map((id, place) => {
-      const memory = before.get(key(tokens.slice(0, place)));
-      const wrong = place >= given.length && memory && memory.answer !== id;
-      return element("span", {
-        role: "option", "data-place": place, class: wrong && "wrong", id: `place-${place}`,
-        "aria-label": wrong ? `${shown(id)}, wrong` : shown(id),
-      }, id === network.given.end ? "∎" : id < 128 ? spelled([id]) : "�");
-    });
-    byId("given").textContent = spelled(given);
-    byId("spoken").replaceChildren(...joined(parts).slice(given.length));
-    byId("spoken").hidden = tokens.length === given.length;
-  }
-
-  /** Show the bytes of a letter beyond ASCII as one letter. */
-  function joined(parts) {
-    let place = 0;
-    while (place < parts.length) {
-      let stop = place + 1;
-      while (stop < tokens.length && tokens[place] > 191 && tokens[stop] > 127 && tokens[stop] < 192) stop++;
-      if (stop > place + 1) {
-        parts[place].textContent = spelled(tokens.slice(place, stop));
-        for (let k = place + 1; k < stop; k++) parts[k].textContent = "";
+    const isWrong = (place) => {
+      const memory = place >= given.length && known.get(key(tokens, place));
+      return memory && memory.answer !== tokens[place];
+    };
+    const [before, after] = [[], []];
+    for (const { start, stop, text } of characters(tokens, network.given.end)) {
+      if (stop <= given.length) {
+        before.push(text);
+        continue;
       }
-      place = stop;
+      const wrong = Array.from({ length: stop - start }, (_, k) => start + k).some(isWrong);
+      after.push(element("span", {
+        role: "option", "data-place": Math.max(start, given.length), "data-stop": stop, class: wrong && "wrong",
+        id: `place-${start}`, "aria-label": wrong ? `${NAMED[text.codePointAt(0)] || text}, wrong` : false,
+      }, text));
     }
-    return parts;
+    const left = before.length - MOST_SHOWN;
+    byId("given").textContent = (left > 0 ? "…" : "") + before.slice(Math.max(0, left)).join("");
+    byId("spoken").replaceChildren(...after);
+    byId("spoken").hidden = !after.length;
   }
 
-  const key = (context) => context.slice(-network.sees).join();
-  const memoriesByContext = () => new Map(all.map((memory) => [key(memory.context), memory]));
-
-  function inspect() {
+  /** Show how the network computed the chosen token; return how many seconds the picture moves. */
+  function inspect(pace = 1) {
     const context = tokens.slice(0, chosen);
     if (!context.length) return;
     for (const option of byId("spoken").children) {
-      option.setAttribute("aria-selected", String(Number(option.dataset.place) === chosen));
+      const { place, stop } = option.dataset, here = Number(place) <= chosen && chosen < Number(stop);
+      option.setAttribute("aria-selected", String(here));
+      if (here) byId("spoken").setAttribute("aria-activedescendant", option.id);
     }
-    byId("spoken").setAttribute("aria-activedescendant", `place-${chosen}`);
-    const read = reading(network, table, context);
-    byId("letter").textContent = shown(read.label);
+    read = reading(network, table, context);
+    byId("letter").textContent = names[chosen];
+    const seconds = drawPicture(pace);
+    drawBytes();
     drawHash(context, read);
     drawWords(read);
     drawAnswer(read);
     drawMap(read);
+    return seconds;
+  }
+
+  function drawPicture(pace) {
+    const before = characters(tokens.slice(Math.max(0, chosen - network.spec.window), chosen));
+    const letters = before.map(({ text }) => NAMED[text.codePointAt(0)] ?? text);
+    const { text } = characters(tokens, network.given.end).find(({ stop }) => stop > chosen);
+    const answer = NAMED[text.codePointAt(0)] ?? text;
+    return picture.draw(byId("picture"), { letters, read, table, flips, answer, pace });
+  }
+
+  /** Say the text letter by letter, faster and faster. */
+  function play() {
+    if (playing !== null) return stop();
+    const options = [...byId("spoken").children];
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    byId("play").textContent = "■ Stop";
+    const next = (k) => {
+      options.forEach((option, j) => option.classList.toggle("later", j > k));
+      if (k === options.length) return stop();
+      chosen = Number(options[k].dataset.place);
+      const seconds = inspect(Math.max(0.08, 0.75 ** k));
+      playing = setTimeout(next, 1000 * (still ? 0.7 : seconds + 0.1), k + 1);
+    };
+    if (byId("picture").clientWidth > byId("picture").clientHeight) byId("how").scrollIntoView({ block: "nearest" });
+    next(0);
+  }
+
+  function stop() {
+    clearTimeout(playing);
+    playing = null;
+    byId("play").textContent = "▶ Watch it speak";
+    for (const option of byId("spoken").children) option.classList.remove("later");
+  }
+
+  /** Offer the bytes of a character that has several. */
+  function drawBytes() {
+    const option = byId("spoken").querySelector('[aria-selected="true"]');
+    const first = Number(option.dataset.place), count = Number(option.dataset.stop) - first;
+    byId("bytes").hidden = count < 2;
+    byId("bytes").replaceChildren("This character has several bytes: ", ...Array.from({ length: count }, (_, k) =>
+      element("button", {
+        type: "button", "aria-pressed": String(first + k === chosen), onclick: () => pick(first + k),
+      }, names[first + k])));
   }
 
   function drawHash(context, read) {
-    const { moduli } = network.given;
-    const window = context.slice(-network.spec.window);
+    const { moduli } = network.given, last = names.slice(0, chosen).slice(-network.spec.window);
     const W_E = network.tensors["embedding.W_E"], width = network.embeds.length;
     const code = (id) => ` ${W_E.slice(id * width, (id + 1) * width).join(", ")}`;
-    const coded = window.map((id) => element("span", {}, element("b", {}, shown(id)), code(id)));
+    const coded = context.slice(-last.length).map((id, k) => element("span", {}, element("b", {}, last[k]), code(id)));
     byId("codes").replaceChildren("Codes: ", ...coded);
     byId("hash").replaceChildren(
-      tableHead("", ...NAMES.map((name) => `>${name}`)),
+      tableHead("", ...PARTS.slice(0, moduli.length).map((name) => `>${name}`)),
       tableRow("sum", read.sums),
       tableRow("number of values", moduli),
-      tableRow("sum modulo that", read.reduced),
+      tableRow("remainder", read.reduced),
     );
+    const none = read.lanes.filter(({ entry }) => entry === null).map(({ lane }) => lane);
     byId("places").textContent =
-      `The hash gives row ${read.rows[0]} of half A, row ${read.rows[1]} of half B, a column in each of six lanes, ` +
-      `and offset ${read.offset}. A column number without a column reads nothing.`;
+      `The remainders say: row ${read.rows[0]} of half A, row ${read.rows[1]} of half B, one column in each of six ` +
+      `lanes, and bits from ${read.offset} down.` +
+      (none.length ? ` One column number means “no word”: lane ${none.join(" and ")} has it here, and adds 0.` : "");
   }
 
   function drawWords(read) {
+    const code = new Map(read.code.map(({ bit }, k) => [bit, k]));
     const rows = read.lanes.map((lane) => {
-      const name = `${half(lane.lane)}, row ${lane.row}`;
-      const head = `lane ${lane.lane}`;
-      if (lane.entry === null) return tableRow(head, ["reads nothing", name, element("td", { class: "n" }, "none"), 0]);
+      const name = `${half(lane.lane)}, row ${lane.row}`, head = `lane ${lane.lane}`;
+      if (lane.entry === null) return tableRow(head, ["no word", name, element("td", { class: "n" }, "none"), 0]);
       const open = element("button", {
-        type: "button", class: "link", "aria-label": `Memories that use word ${nameOf(lane)}`,
+        type: "button", class: "link", "aria-label": `What uses word ${nameOf(lane)}`,
         onclick: () => chooseWord(lane.entry, true),
       }, name);
-      return tableRow(head, [switches(lane), open, lane.column, lane.word]);
+      return tableRow(head, [switches(lane, read, code), open, lane.column, lane.word]);
     });
-    const sum = tableRow("sum", [sumBits(read), "", "", read.sum], { class: "sum" });
-    const focus = focused();
-    const head = tableHead("", `bits, ${table.bits - 1} to 0`, "word", ">column", ">as a number");
+    const sum = tableRow("sum", [sumBits(read, code), "", "", read.sum], { class: "sum" });
+    const focus = focused(), head = tableHead("", `bits, ${table.bits - 1} to 0`, "word", ">column", ">as a number");
     byId("words").replaceChildren(head, ...rows, sum);
     if (focus) byId("words").querySelector(focus)?.focus();
   }
 
   /** Return a selector for the switch with the focus, to restore it after the table is redrawn. */
   function focused() {
-    const now = document.activeElement;
-    return now && now.dataset.entry ? `[data-entry="${now.dataset.entry}"][data-bit="${now.dataset.bit}"]` : null;
+    const { entry, bit } = document.activeElement?.dataset ?? {};
+    return bit ? `[data-entry="${entry}"][data-bit="${bit}"]` : null;
   }
 
-  function switches(lane) {
+  function switches(lane, read, code) {
     const buttons = places().map((bit) => {
-      const value = bitOf(lane.word, bit);
+      const value = bitOf(lane.word, bit), decides = code.get(bit) < read.length;
+      const style = [flips.has(`${lane.entry},${bit}`) && "flipped", decides && "decides"].filter(Boolean).join(" ");
       return element("button", {
-        type: "button", "data-entry": lane.entry, "data-bit": bit, tabindex: bit === table.bits - 1 ? 0 : -1,
-        class: flips.has(`${lane.entry},${bit}`) && "flipped", "aria-label": `lane ${lane.lane}, bit ${bit}: ${value}`,
+        type: "button", role: "switch", "aria-checked": String(value === 1), "data-entry": lane.entry, "data-bit": bit,
+        tabindex: bit === table.bits - 1 ? 0 : -1, class: style || false, "aria-label": `lane ${lane.lane}, bit ${bit}`,
       }, String(value));
     });
     const name = `Bits of lane ${lane.lane}; arrow keys move`;
@@ -159,11 +200,9 @@
 
   const places = () => Array.from({ length: table.bits }, (_, k) => table.bits - 1 - k);
 
-  function sumBits(read) {
-    const order = new Map(read.code.map(({ bit }, k) => [bit, k]));
+  function sumBits(read, code) {
     const bits = places().map((bit) => {
-      const k = order.get(bit);
-      const style = k === undefined ? false : k < read.length ? "read code" : "read";
+      const k = code.get(bit), style = k === undefined ? false : k < read.length ? "read code" : "read";
       return element("span", { class: style }, String(bitOf(read.sum, bit)));
     });
     const name = `the sum's bits; read are bits ${read.code.map(({ bit }) => bit).join(", ")}`;
@@ -173,14 +212,15 @@
   function drawAnswer(read) {
     const code = read.code.map(({ value }) => value).join(""), own = Math.max(read.length, 0);
     byId("answer").replaceChildren(
-      `The ${read.longest} bits below offset ${read.offset} `, element("code", {}, code), ` make Y = ${read.Y}`,
-      own ? `; the first ${own} are the code of ` : "; that is no token's code, and the nearest is ",
-      element("q", {}, shown(read.label)),
-      ". The unembedding has one line per token; at Y, this token's line is the highest.",
+      `The ${read.longest} marked bits are `, element("code", {}, code), `, the number ${read.Y}`,
+      own ? `; its first ${own} bits are the code of ` : ". No token has this code; the nearest is that of ",
+      element("q", {}, names[chosen]),
+      ". Every token gets points (a logit), most for the one whose code was read: it is said.",
     );
     const best = [...read.logits.keys()].sort((a, b) => read.logits[b] - read.logits[a]).slice(0, 4);
     byId("logits").replaceChildren(
-      tableHead("token", ">logit"), ...best.map((id) => tableRow(shown(id), [read.logits[id]])),
+      tableHead("token", ">logit"),
+      ...best.map((id) => tableRow(id === read.label ? names[chosen] : shown(id), [read.logits[id]])),
     );
   }
 
@@ -188,7 +228,7 @@
     const large = table.tensor.length > MOST_MAPPED;
     byId("map-hint").textContent = large
       ? `The table has ${number(table.tensor.length)} words, too many to draw; choose a word that is read above.`
-      : "Every word of the table; the number and the shade show how many memories use it. Outlined: read now. " +
+      : "Every word of the table; the number and the shade show how many answers use it. Outlined: read now. " +
         "Arrow keys move.";
     if (large) return byId("map").replaceChildren();
     const uses = counted(), most = Math.max(...uses), now = new Set(read.lanes.map((lane) => lane.entry));
@@ -202,7 +242,7 @@
         const button = element("button", {
           type: "button", "data-word": entry, style: `--heat: ${heat}%`, tabindex: entry === (word ?? 0) ? 0 : -1,
           class: now.has(entry) && "now", "aria-pressed": String(entry === word),
-          "aria-label": `${nameOf({ lane, row, column })}: used by ${uses[entry]} memories`,
+          "aria-label": `${nameOf({ lane, row, column })}: used by ${uses[entry]} answers`,
         }, String(uses[entry]));
         return element("td", { class: column === 0 && lane > 0 && "gap" }, button);
       }))));
@@ -211,17 +251,17 @@
 
   function counted() {
     const uses = new Array(table.tensor.length).fill(0);
-    for (const memory of all) for (const { entry } of memory.lanes) if (entry !== null) uses[entry]++;
+    for (const memory of all) for (const { entry } of wordsOf(memory)) uses[entry]++;
     return uses;
   }
 
   function chooseWord(entry, go = false) {
     word = entry;
-    const users = all.filter((memory) => memory.lanes.some((lane) => lane.entry === entry));
+    const users = all.filter((memory) => wordsOf(memory).some((lane) => lane.entry === entry));
     byId("word-title").textContent = `Word ${nameOf(table.place(entry))}: ${number(table.word(entry))}`;
     byId("word-says").textContent = users.length
-      ? `${users.length} of ${all.length} memories use it, and share its bits.`
-      : "No memory uses it: its bits are free.";
+      ? `${users.length} of ${all.length} answers use it, and share its bits.`
+      : "No answer uses it: its bits are free.";
     byId("uses").replaceChildren(...listed(users));
     for (const button of byId("map").querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(Number(button.dataset.word) === entry));
@@ -230,9 +270,10 @@
   }
 
   /** Return memories as list items with buttons that show them. */
-  function listed(some, says = (memory) => shown(memory.answer)) {
+  function listed(some, says = (memory) => nameIn(memory, memory.answer)) {
     const items = some.slice(0, MOST_LISTED).map((memory) => {
-      const text = visible(spelled(memory.context.slice(-network.spec.window)));
+      const first = Math.max(0, memory.length - Math.min(network.spec.window, MOST_LISTED));
+      const text = visible(spelled(memory.tokens.slice(first, memory.length)).replace(/^�+|�+$/g, ""));
       const onclick = () => remember(memory);
       const button = element("button", { type: "button", class: "link", onclick }, `…${text}`);
       return element("li", {}, button, ` → ${says(memory)}`);
@@ -241,11 +282,23 @@
     return more > 0 ? [...items, element("li", {}, `… and ${number(more)} more`)] : items;
   }
 
+  /** Return the name of a token after a memory's context. */
+  function nameIn(memory, id) {
+    const right = memory.answer === id ? memory.tokens.slice(memory.length, memory.length + 4) : [id];
+    const before = memory.tokens.slice(Math.max(0, memory.length - 4), memory.length);
+    return namesOf([...before, ...right], network.given.end)[before.length] ?? shown(id);
+  }
+
   function remember(memory) {
-    byId("prompt").value = spelled(memory.context);
-    chosen = 0;
-    speak(memory.context);
+    prompt(memory.context);
     byId("spoken").focus();
+  }
+
+  /** Give a prompt. The page shows its whole characters, and the network gets all of its bytes. */
+  function prompt(ids, place) {
+    const whole = characters(ids).filter(({ text }) => text !== "�").map(({ text }) => text).join("");
+    byId("prompt").value = whole;
+    speak(ids, place);
   }
 
   function flip(entry, bit) {
@@ -255,38 +308,98 @@
     judge();
   }
 
-  /** Show which memories are wrong with the current bits. */
-  function judge() {
-    const now = new Map(all.map((memory) => [memory, argmax(network.back(memory.stream))]));
-    const wrong = all.filter((memory) => now.get(memory) !== memory.answer);
-    const many = flips.size === 1 ? "One bit is flipped" : `${flips.size} bits are flipped`;
-    byId("reset").hidden = !flips.size;
-    byId("damage").textContent = !flips.size ? "" : wrong.length
-      ? `${many}: ${wrong.length} of ${all.length} answers are wrong now, and all others are as they were.`
-      : `${many}, and nothing breaks: all ${all.length} answers are as they were.`;
-    const says = (memory) => `${shown(now.get(memory))} (was ${shown(memory.answer)})`;
-    byId("broken").replaceChildren(...listed(wrong, says));
+  /** Flip a bit on which an answer in the text hangs, and show where the text breaks. */
+  function breakText() {
+    putBack();
     speak();
+    const later = Array.from({ length: tokens.length - given.length }, (_, k) => given.length + k);
+    const some = later.map((place) => known.get(key(tokens, place)) ?? readAt(place));
+    const found = firstFlip(network, table, [...some.slice(4, 60), ...some.slice(0, 4)]);
+    if (found) flip(found.entry, found.bit);
+  }
+
+  /** Return what is asked at a place of the text, as a memory. */
+  function readAt(place) {
+    const stream = network.front(network.mix(tokens.slice(Math.max(0, place - network.sees), place)).pop());
+    return new Memory(tokens, place, tokens[place], stream, placesIn(network, table, stream));
+  }
+
+  /** Show what is wrong with the current bits. Only answers that use a word with a flipped bit can have changed. */
+  function judge() {
+    const touched = new Set([...flips.values()].map(([entry]) => entry));
+    const now = new Map(all.filter((memory) => wordsOf(memory).some(({ entry }) => touched.has(entry)))
+      .map((memory) => [memory, argmax(network.back(memory.stream))]));
+    const wrong = [...now.keys()].filter((memory) => now.get(memory) !== memory.answer);
+    const before = tokens, many = flips.size === 1 ? "One bit is flipped" : `${flips.size} bits are flipped`;
+    const place = chosen;
+    speak(given, place);
+    const right = (k) => known.get(key(tokens, k))?.answer ?? before[k];
+    const broken = tokens.findIndex((id, k) => k >= given.length && id !== right(k));
+    if (broken >= 0 && flips.size) pick(broken);
+    byId("reset").hidden = !flips.size;
+    const heard = broken < 0 ? "" : ` After “${visible(lastCharacters(broken))}” the text says “${names[broken]}”, and ` +
+      `goes on from there.`;
+    byId("damage").textContent = !flips.size ? ""
+      : wrong.length ? `${many} of ${number(table.tensor.length * table.bits)}, and ${wrong.length} of ` +
+        `${number(all.length)} answers are wrong.${heard}`
+        : heard ? `${many}.${heard}`
+          : `${many}, and nothing breaks: no answer hangs on it. The switches with a mark decide “${names[chosen]}”.`;
+    byId("broken").replaceChildren(...listed(wrong, (memory) =>
+      `${nameIn(memory, now.get(memory))} (was ${nameIn(memory, memory.answer)})`));
     if (word !== null) chooseWord(word);
   }
 
+  const lastCharacters = (place) =>
+    characters(tokens.slice(Math.max(0, place - 40), place)).filter(({ text }) => text !== "�").slice(-12)
+      .map(({ text }) => text).join("");
+
+  function putBack() {
+    for (const [entry, bit] of flips.values()) table.flip(entry, bit);
+    flips.clear();
+  }
+
   function pick(place) {
+    stop();
     chosen = place;
     inspect();
   }
 
-  byId("network").append(...data.networks.map(({ name }) => element("option", {}, name)));
+  /** Compile the reader's own text, and show its network. */
+  function learn() {
+    const name = "your text", began = performance.now(), last = data.networks.length - 1;
+    try {
+      const compiled = compileText(name, bytesOf(byId("own").value));
+      data.networks.splice(data.networks[last].name === name ? last : last + 1, 1, compiled);
+    } catch (error) {
+      byId("learned").textContent = `Not learned: ${error.message}.`;
+      return;
+    }
+    const seconds = (performance.now() - began) / 1000;
+    list();
+    begin(data.networks.length - 1);
+    byId("learned").textContent =
+      `Learned in ${number(seconds)} s, in your browser: the same weights, to the bit, as byheart compile gives.`;
+  }
+
+  const list = () => byId("network").replaceChildren(...data.networks.map(({ name }) => element("option", {}, name)));
+
+  list();
+  byId("learn").addEventListener("click", learn);
   byId("network").addEventListener("change", () => begin(byId("network").selectedIndex));
-  byId("prompt").addEventListener("input", () => ((chosen = 0), speak(typed())));
-  byId("reset").addEventListener("click", () => {
-    for (const [entry, bit] of flips.values()) table.flip(entry, bit);
-    flips.clear();
-    judge();
+  byId("prompt").addEventListener("input", () => {
+    most = MOST_SAID;
+    speak(bytesOf(byId("prompt").value));
   });
+  byId("fact").addEventListener("change", ({ target }) => prompt(network.given.facts[target.value].prompt));
+  byId("play").addEventListener("click", play);
+  window.addEventListener("resize", () => read && drawPicture(0));
+  byId("break").addEventListener("click", breakText);
+  byId("reset").addEventListener("click", () => (putBack(), judge()));
+  byId("more").addEventListener("click", () => ((most *= 4), speak(given, chosen)));
   byId("spoken").addEventListener("click", ({ target }) => target.dataset.place && pick(Number(target.dataset.place)));
   byId("spoken").addEventListener("keydown", (event) => {
     const options = [...byId("spoken").children];
-    const now = options.findIndex((option) => Number(option.dataset.place) === chosen);
+    const now = options.findIndex((option) => option.getAttribute("aria-selected") === "true");
     arrows(event, options, now, (k) => pick(Number(options[k].dataset.place)));
   });
   byId("words").addEventListener("click", ({ target }) => {
@@ -302,18 +415,22 @@
     });
   }
 
-  function begin(index, prompt) {
+  function begin(index, text) {
     open(index);
-    byId("prompt").value = prompt ?? spelled(all[Math.min(4, all.length - 1)].context);
-    chosen = 0;
-    byId("damage").textContent = "";
-    byId("word-title").textContent = "Which memories use a word";
+    most = MOST_SAID;
+    for (const id of ["damage", "learned"]) byId(id).textContent = "";
+    byId("word-title").textContent = "What uses a word";
     byId("word-says").textContent = "Choose a word above.";
     for (const id of ["broken", "uses"]) byId(id).replaceChildren();
     byId("reset").hidden = true;
-    speak(typed());
+    const { texts: [first], facts: [fact] } = network.given;
+    if (text !== undefined) {
+      byId("prompt").value = text;
+      speak(bytesOf(text));
+    } else if (first) prompt(opening(all[0].tokens, Math.max(LEAST_GIVEN, first.prompt.length)));
+    else prompt(fact ? fact.prompt : []);
   }
 
-  const kept = state.read();
-  begin(Math.max(0, data.networks.findIndex(({ name }) => name === kept.network)), kept.prompt);
+  const kept = state.read(), index = data.networks.findIndex(({ name }) => name === kept.network);
+  begin(Math.max(0, index), index < 0 ? undefined : kept.prompt);
 })();
