@@ -53,7 +53,7 @@ def test_a_bit_is_flipped_and_the_answer_changes(reader: Reader) -> None:
     switch = f'[data-entry="{lane["entry"]}"][data-bit="{bit}"]'
     reader.find(switch).click()
     assert reader.text("#letter") != ","
-    assert "One bit is flipped" in reader.text("#damage")
+    assert "One bit of 4,032 is flipped" in reader.text("#damage")
     assert len(reader.driver.find_elements("css selector", "#broken li")) >= 1
     assert reader.run("return document.activeElement.dataset.bit") == str(bit), "the focus stays on the switch"
     reader.find("#reset").click()
@@ -147,6 +147,7 @@ def chosen(reader: Reader, network: str) -> None:
     "text", ["Съешь же ещё этих мягких булок.\nДа!", "道可道，非常道。", "שלום, עולם", "🥐 and 🍦"]
 )
 def test_a_text_is_learned_in_the_page(text: str, reader: Reader) -> None:
+    reader.find("#recite summary").click()
     reader.run("document.getElementById('own').value = arguments[0]", text)
     reader.find("#learn").click()
     assert "Learned in" in reader.text("#learned")
@@ -164,6 +165,7 @@ def test_a_text_is_learned_in_the_page(text: str, reader: Reader) -> None:
 
 
 def test_a_text_that_cannot_be_learned(reader: Reader) -> None:
+    reader.find("#recite summary").click()
     reader.find("#learn").click()
     assert reader.text("#learned") == "Not learned: the text has 0 bytes; expected 1 to 8000."
     assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
