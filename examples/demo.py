@@ -1,12 +1,14 @@
 """A demonstration of Byheart in a minute or two, with a page about it: ``python examples/demo.py [FOLDER] [--tiny]``.
 
-Every step runs commands that anybody can type, and prints its time. The results are in FOLDER/index.html (FOLDER is
-"demo" by default); all numbers on the page are those of this run. ``make demo`` does this.
+Every step runs commands that anybody can type, and prints what was found. The results are in FOLDER/index.html (FOLDER
+is "demo" by default); all numbers on the page are those of this run. ``make demo`` does this.
 """
 
 import argparse
+import codecs
 import csv
 import io
+import itertools
 import json
 import os
 import platform
@@ -14,6 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -28,7 +31,7 @@ from byheart.bounds.dana_2025 import capacity
 from byheart.certificates import read
 from byheart.cli.main import main as command
 from byheart.exhibits import DataTable, Lead
-from byheart.networks import load
+from byheart.networks import generate, load
 from byheart.papers.pages import results_page
 from byheart.report.drawing import draw
 from byheart.report.figures import PlanPoint, TaskPanel, draw_parameters, parameter_table
@@ -73,6 +76,11 @@ TINY = Scale(
     folded=40,
     trained=("dana-2025-6", "--scale", "smoke", "--where", "heads=21"),
 )
+
+
+SPOKEN = 420
+"""Number of bytes that the network says on the terminal."""
+MARGIN, WIDTH = 7 * " ", 92
 
 
 class DemoError(Exception):
@@ -167,6 +175,7 @@ def recited(demo: Demo, title: str) -> Section:
     texts, module = _texts(demo), demo.scale.module
     place = demo.folder / "recited" / (module if len(texts) > 1 else "")
     shutil.rmtree(demo.folder / "recited", ignore_errors=True)
+    speak(demo.folder / "reciting")
     began = time.perf_counter()
     demo.run("recite", demo.folder / "reciting", "--all-to", place, answers=False)
     seconds = time.perf_counter() - began
@@ -180,6 +189,18 @@ def recited(demo: Demo, title: str) -> Section:
     lines = (place / texts[0].name).read_text(encoding="utf-8").splitlines()[:12]
     text = f"This is how {texts[0].name} begins, as the network says it:"
     return Section(title, finding, text=[text], quote="\n".join(lines))
+
+
+def speak(folder: Path) -> None:
+    """Let the network say how its first text begins, one byte after the other, as fast as it can."""
+    network = load(folder)
+    beginning = network.about["texts"][0]["prompt"]
+    spoken = itertools.chain(beginning, generate(network, beginning, tokens=SPOKEN))
+    characters = codecs.iterdecode((bytes([token]) for token in spoken if token < 256), "utf-8", errors="replace")
+    print(f"{MARGIN}│ ", end="")
+    for character in characters:
+        print(character.replace("\n", f"\n{MARGIN}│ "), end="", flush=True)
+    print("…", flush=True)
 
 
 def _texts(demo: Demo) -> list[Path]:
@@ -389,16 +410,18 @@ STEPS: dict[str, Step] = {
 
 
 def walk(demo: Demo) -> list[Section]:
-    """Run every step and print one line per step, with its title and seconds."""
+    """Run every step; print its title, what was found, and its seconds."""
     sections = []
     for number, (title, step) in enumerate(STEPS.items(), start=1):
-        print(f"{number}/{len(STEPS)}  {title:<44}", end="", flush=True)
+        print(f"{number}/{len(STEPS)}  {title}", flush=True)
         demo.commands.clear()
         began = time.perf_counter()
         section = step(demo, title)
         seconds = time.perf_counter() - began
         sections.append(replace(section, seconds=seconds, commands=list(demo.commands)))
-        print(f"{seconds:6.1f} s", flush=True)
+        print(
+            textwrap.indent(textwrap.fill(f"{section.finding} ({seconds:.1f} s)", 92), MARGIN), end="\n\n", flush=True
+        )
     return sections
 
 
@@ -449,7 +472,7 @@ def main() -> int:
         print(f"\n{failure}", file=sys.stderr)
         return 1
     write_page(page, html_of(page_of(demo, sections)))
-    print(f"\n{sum(section.seconds or 0 for section in sections):.0f} s in all. See {page}")
+    print(f"{sum(section.seconds or 0 for section in sections):.0f} s in all. See {page}")
     return 0
 
 
