@@ -659,6 +659,7 @@ def test_replace_a_passage(one: Path, run: Run) -> None:
         ([], "expected one of --set CONTEXT=NEW and --replace OLD=NEW"),
         (["--set", "nobler=x", "--replace", "nobler=x"], "expected one of --set CONTEXT=NEW and --replace OLD=NEW"),
         (["--answer-only", "--replace", "nobler=x"], "--replace is for a text and all that follows it"),
+        (["--set", "nobler"], "--set is 'nobler'; expected CONTEXT=NEW"),
     ],
 )
 def test_edit_a_text_refuses(one: Path, run: Run, everything: Everything, change: list[str], complaint: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from byheart.cli.certify import FACTS_FOLLOW
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
-from byheart.cli.output import escaped, given_by, some, steps, typed, visible
+from byheart.cli.output import escaped, given_by, hint_at_facts, some, steps, typed, visible
 from byheart.cli.recite import tokenizer_of
 from byheart.cli.result import Block, Cell, Result, Table, amount, dim, number, verdict_rows
 from byheart.errors import BadInput, check_installed
@@ -80,7 +80,7 @@ class CompileCommand:
         where, shelf = Workplace(self.executor, self.workers), Shelf(Path(f"{self.out}.parts"))
         self._check(where, shelf)
         data = given_by(self.files, self.task, self.facts, self.columns)
-        self._hint()
+        hint_at_facts(self.files, "compiled", "compile", f" -o {typed(self.out)}")
         with replacing(self.out) as new:
             check_apart(self.out, self.task, *self.files, *self.facts)
             settings = CompilerSettings(self.precision, self.words, self.layout, _refuse(self.refuse), self.shards)
@@ -127,14 +127,6 @@ class CompileCommand:
             problem = "holds shards of a compile that did not end"
             raise BadInput(f"{shelf.folder}: {problem}; expected --resume, to go on with it, or no such folder")
         shelf.check()
-
-    def _hint(self) -> None:
-        """Tell the user that a table was read as a text, if the user probably meant facts."""
-        from byheart.tasks.fact_files import FACT_READERS
-
-        for path in [path for path in self.files if path.suffix.lower() in FACT_READERS][:1]:
-            facts = f"if its rows are facts:  byheart compile --facts {typed(path)} -o {typed(self.out)}"
-            sys.stderr.write(visible(f"{path} is compiled as one text; {facts}\n"))
 
     def _check_libraries(self) -> None:
         """Raise BadInput if a library is missing that will be needed in the end."""

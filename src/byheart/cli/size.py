@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byheart.cli.options import Columns, FactFiles, Json, Positional
-from byheart.cli.output import facts_in, steps
+from byheart.cli.output import facts_in, hint_at_facts, steps
 from byheart.cli.result import Block, Cell, Result, Table, amount, dim, number
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
@@ -74,6 +74,10 @@ class SizeCommand:
             raise BadInput(f"--columns {' '.join(self.columns)} are for facts; expected --facts FILE too")
         if not self.data:
             raise BadInput("no data given; expected texts, a folder of texts, a task, or --facts FILE")
+        from byheart.tasks.task_files import TASK_READERS
+
+        texts = [path for path in self.data if path.suffix not in TASK_READERS]
+        hint_at_facts(texts, "measured", "size")
         return self.data
 
 
