@@ -165,7 +165,7 @@
     const none = read.lanes.filter(({ entry }) => entry === null).map(({ lane }) => lane);
     byId("places").textContent =
       `The remainders say: row ${read.rows[0]} of half A, row ${read.rows[1]} of half B, one column in each of six ` +
-      `lanes, and bits from ${read.offset} down.` +
+      `lanes, and the bits of the sum from ${read.code[0].bit} down.` +
       (none.length ? ` One column number means “no word”: lane ${none.join(" and ")} has it here, and adds 0.` : "");
   }
 
