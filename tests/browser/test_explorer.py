@@ -155,6 +155,10 @@ def test_facts_are_chosen_and_typed(chromium: Any, tmp_path: Path) -> None:
     assert reader.text("#strange") == ""
     reader.find("#break").click()
     assert reader.text("#said") != "首都：北京∎"
+    reader.find("#words button[data-bit]:not(.flipped)").click()
+    assert "2 bits of 4,032 are flipped. After" in reader.text("#damage"), "what broke before is still broken"
+    reader.find("#reset").click()
+    assert reader.text("#said") == "首都：北京∎"
     assert reader.complaints() == []
 
 
