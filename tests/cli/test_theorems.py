@@ -60,7 +60,7 @@ def test_the_counterexample_is_what_its_commands_print(work: Path, run: Run) -> 
     assert run(*build.split()[1:]).complaint.startswith(refusal)
     text = " ".join(markdown([]).split())
     narrow = text.partition("`byheart build dana-2025 --task c.npz --model-dim 4 --head-dim 1 ")[2].partition("`")[0]
-    assert run(*build.split()[1:6], "--head-dim", 1, *narrow.split()).code == 0
+    assert run(*build.split()[1:7], "--head-dim", 1, *narrow.split()).code == 0
     assert run("certify", "net", "--task", "c.npz", "--json").json["certified"] is True
 
 

@@ -12,7 +12,7 @@ from byheart.cli.certify import FACTS_FOLLOW
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
 from byheart.cli.output import escaped, given_by, some, steps, typed, visible
 from byheart.cli.recite import tokenizer_of
-from byheart.cli.result import Block, Cell, Result, Table, dim, number, verdict_rows
+from byheart.cli.result import Block, Cell, Result, Table, amount, dim, number, verdict_rows
 from byheart.errors import BadInput, check_installed
 from byheart.executors import Workplace
 from byheart.files.memory import format_bytes
@@ -52,7 +52,7 @@ class CompileCommand:
     tokenizer_config.json, or the folder of both (the last two need the extra hf)."""
     vocab: int | None = None
     """Tokens of the BPE (default: 1024)."""
-    window: str = "auto"
+    window: Annotated[str, Arg(metavar="INT|auto")] = "auto"
     """Number of tokens that the network looks back: a power of two, or auto: the fewest with which no context has two
     answers."""
     refuse: Annotated[tuple[str, ...] | None, Arg(metavar="BITS|key")] = None
@@ -213,10 +213,10 @@ class CompileResult(Result):
         command, built, numbers = self.command, self.built, self.as_json()
         texts = [text["name"] for text in built.network.about["texts"]]
         data = some([str(path) for path in command.facts]) or some(texts) or str(command.task)
-        facts = f"{number(numbers['facts'])} facts, " if command.facts else ""
-        title = f"{data}: {facts}{number(numbers['examples'])} questions, compiled in {built.seconds:.1f} s"
+        facts = f"{amount(numbers['facts'], 'fact')}, " if command.facts else ""
+        title = f"{data}: {facts}{amount(numbers['examples'], 'question')}, compiled in {built.seconds:.1f} s"
         rows: list[tuple[str, Cell]] = [
-            ("window", f"{numbers['window']} tokens"),
+            ("window", amount(numbers["window"], "token")),
             *([("a prompt needs", needed)] if (needed := needed_prompt(built.network)) else []),
             ("network", f"depth {number(built.account.depth)}, width {number(built.account.width)}"),
             ("bits in the answers (order-0 entropy)", round(numbers["bits"])),
