@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from byheart.bounds import BOUNDS, STATEMENTS, Letters, counting
+from byheart.bounds import BOUNDS, STATEMENTS, Letters, counting, dana_2025
 from byheart.errors import BadInput
 from byheart.sizes import Size
 
@@ -57,6 +57,16 @@ def test_dana_2025() -> None:
 def test_dana_2025_in_the_plane() -> None:
     """Nothing given: d = 2, d_h = 1, so H = 9 for N = 11. n = 5, ω = 6: 2(5 + 12 + 36) = 106."""
     assert value("dana-2025-next-token", Size(examples=11, length=5, labels=6, vocab=6)) == 106
+
+
+def test_dana_2025_lists_the_rank_of_its_features() -> None:
+    """Their Lemma 2 is false, so the count is proved for d_h = 1 (ours), and for features of rank N."""
+    size, rank = Size(examples=42, length=2, labels=60, vocab=60), dana_2025.RANK
+    bound, narrow = BY_NAME["dana-2025-next-token"], BY_NAME["dana-2025-rank-one"]
+    assert bound.verdicts(size)[rank] == bound.verdicts(size, Letters(model_dim=4, head_dim=1))[rank] == "holds"
+    assert bound.verdicts(size, Letters(model_dim=4, head_dim=4))[rank] == narrow.verdicts(size)[rank] == "open"
+    tiny = replace(size, vocab=3, labels=3)
+    assert bound.verdicts(tiny, Letters(model_dim=6, head_dim=6))[rank] == "fails"
 
 
 def test_dana_2025_rank_one() -> None:

@@ -1,6 +1,7 @@
 """What the modules say beyond their formulas, tried on numbers."""
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -95,3 +96,56 @@ def test_dana_bottleneck_dimension_is_the_rank_of_the_log_ratios() -> None:
 def test_dana_beats_mahdavi_by_d_and_a_unit_a_head() -> None:
     """H d_h + d against H(d_h − 1) + 1 for contexts longer than d_h: H + d − 1 more."""
     assert dana_2025.capacity(20, 10, 10) - mahdavi_2024.capacity(20, 99, 10) == 20 + 10 - 1
+
+
+def part_rank(contexts: np.ndarray, *, heads: int, head_dim: int, dim: int) -> int:
+    """The bound min(d, L) + H·min(d_h, D) on the rank of the features of these contexts."""
+    length, vocab = contexts.shape[1], contexts.max() + 1
+    steps = np.eye(vocab)[contexts] - np.eye(vocab)[contexts[:, -1:]]
+    places = np.broadcast_to(np.eye(length) - np.eye(length)[-1], (len(contexts), length, length))
+    moving = np.linalg.matrix_rank(np.concatenate([steps, places], axis=2).reshape(-1, vocab + length))
+    return min(dim, len(set(contexts[:, -1].tolist()))) + heads * min(head_dim, dim, moving)
+
+
+def families(count: int) -> Iterator[tuple[np.ndarray, dict[str, int]]]:
+    """Up to ten different contexts, many constant or with few last tokens, and sizes of a layer."""
+    rng = np.random.default_rng(5)
+    for turn in range(count):
+        dim = int(rng.integers(2, 5))
+        sizes = {"heads": int(rng.integers(1, 4)), "head_dim": int(rng.integers(1, dim + 1)), "dim": dim}
+        every = np.array(list(itertools.product(range(rng.integers(2, 6)), repeat=int(rng.integers(2, 4)))))
+        if turn % 3 == 1:
+            every = every[(every == every[:, :1]).all(axis=1) | (rng.random(len(every)) < 0.1)]
+        if turn % 3 == 2:
+            every = every[every[:, -1] < 2]
+        yield rng.permutation(every)[: rng.integers(3, 11)], sizes
+
+
+def test_dana_rank_is_the_smallest_of_the_bounds_over_all_parts() -> None:
+    """That it is no larger is proved. That it is no smaller is proved for d_h = 1, and otherwise observed, here."""
+    fewer = 0
+    for contexts, sizes in families(100):
+        count = len(contexts)
+        parts = [np.array(part) for part in itertools.product([False, True], repeat=count) if any(part)]
+        bound = min(int((~part).sum()) + part_rank(contexts[part], **sizes) for part in parts)
+        bound = min(count, bound)
+        assert np.linalg.matrix_rank(dana_features(contexts, **sizes), tol=1e-10) == bound
+        fewer += bound < min(count, dana_2025.capacity(sizes["heads"], sizes["head_dim"], sizes["dim"]))
+        if sizes["head_dim"] == 1:
+            last = len(set(contexts[:, -1].tolist()))
+            assert bound == min(count, min(sizes["dim"], last) + sizes["heads"])
+    assert fewer >= 10
+
+
+@pytest.mark.parametrize(
+    ("length", "dim", "head_dim", "heads", "rank"), [(2, 4, 4, 10, 14), (2, 2, 2, 10, 12), (3, 4, 4, 10, 24)]
+)
+def test_dana_lemma_2_is_false_for_constant_contexts(
+    length: int, dim: int, head_dim: int, heads: int, rank: int
+) -> None:
+    """The lemma says H·d_h (the last token aside); the rank is d + H·min(d_h, n − 1). Heads of dimension 1 have all."""
+    constant = np.repeat(np.arange(heads * head_dim)[:, None], length, axis=1)
+    found = np.linalg.matrix_rank(dana_features(constant, heads=heads, head_dim=head_dim, dim=dim), tol=1e-9)
+    assert found == rank == dim + heads * min(head_dim, length - 1) < heads * head_dim
+    narrow = np.repeat(np.arange(dim + heads)[:, None], length, axis=1)
+    assert np.linalg.matrix_rank(dana_features(narrow, heads=heads, head_dim=1, dim=dim), tol=1e-12) == dim + heads

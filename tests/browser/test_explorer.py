@@ -13,6 +13,7 @@ import torch
 from byheart.compiler import compile
 from byheart.explore import explorer
 from byheart.explore.reciting import TEXTS
+from byheart.tasks import Facts
 
 from .reader import Reader
 
@@ -53,7 +54,7 @@ def test_a_bit_is_flipped_and_the_answer_changes(reader: Reader) -> None:
     switch = f'[data-entry="{lane["entry"]}"][data-bit="{bit}"]'
     reader.find(switch).click()
     assert reader.text("#letter") != ","
-    assert "One bit is flipped" in reader.text("#damage")
+    assert "One bit of 4,032 is flipped" in reader.text("#damage")
     assert len(reader.driver.find_elements("css selector", "#broken li")) >= 1
     assert reader.run("return document.activeElement.dataset.bit") == str(bit), "the focus stays on the switch"
     reader.find("#reset").click()
@@ -75,15 +76,11 @@ def test_the_button_breaks_the_text_where_the_page_says(reader: Reader) -> None:
 def test_the_picture_shows_what_the_tables_say(reader: Reader) -> None:
     reader.find('#spoken [data-place="8"]').click()
     assert reader.text("#letter") == reader.text("#picture .answer") == "r"
-    strips, words = (
-        reader.run(
-            "return [...document.querySelectorAll(arguments[0])].map((row) => [...row.querySelectorAll(arguments[1])]"
-            ".map((bit) => arguments[2] ? bit.textContent : Number(bit.matches('.on'))).join(''))"
-            ".filter((row) => row.length === 24)",
-            *selectors,
-        )
-        for selectors in (("#picture g", ":scope > .on, :scope > .off", False), ("#words .bits", ":scope > *", True))
+    strips = reader.run(
+        "const strips = [...document.querySelectorAll('#picture g')].map((g) => [...g.querySelectorAll('.on, .off')]);"
+        "return strips.filter((bits) => bits.length).map((bits) => bits.map((bit) => +bit.matches('.on')).join(''))"
     )
+    words = [bits.get_property("textContent") for bits in reader.driver.find_elements("css selector", "#words .bits")]
     assert strips == words
     code = reader.run("return document.getElementById('answer').querySelector('code').textContent")
     length = len(reader.driver.find_elements("css selector", "#words .sum .code"))
@@ -141,10 +138,62 @@ def test_a_text_that_is_not_ascii_opens_with_its_letters(chromium: Any, tmp_path
     assert reader.complaints() == []
 
 
+def test_facts_are_chosen_and_typed(chromium: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    facts = Facts([("capital of France: ", "Paris"), ("столица России: ", "Москва"), ("首都：", "北京")])
+    network, path = compile(facts).network, tmp_path / "page.html"
+    path.write_text(explorer([("listed", network)], facts), encoding="utf-8")
+    reader = Reader(chromium, path.as_uri())
+    Select(reader.find("#fact")).select_by_visible_text("столица России:")
+    assert reader.text("#said") == "столица России: Москва∎"
+    path.write_text(explorer([("silent", network)]), encoding="utf-8")
+    reader = Reader(chromium, path.as_uri())
+    assert not reader.find("#fact").is_displayed()
+    typed(reader, "首都：")
+    assert reader.text("#said") == "首都：北京∎"
+    assert reader.text("#strange") == ""
+    reader.find("#break").click()
+    assert reader.text("#said") != "首都：北京∎"
+    reader.find("#words button[data-bit]:not(.flipped)").click()
+    assert "2 bits of 4,032 are flipped. After" in reader.text("#damage"), "what broke before is still broken"
+    reader.find("#reset").click()
+    assert reader.text("#said") == "首都：北京∎"
+    assert reader.complaints() == []
+
+
 def chosen(reader: Reader, network: str) -> None:
     from selenium.webdriver.support.ui import Select
 
     Select(reader.find("#network")).select_by_visible_text(network)
+
+
+@pytest.mark.parametrize(
+    "text", ["Съешь же ещё этих мягких булок.\nДа!", "道可道，非常道。", "שלום, עולם", "🥐 and 🍦"]
+)
+def test_a_text_is_learned_in_the_page(text: str, reader: Reader) -> None:
+    reader.find("#recite summary").click()
+    reader.run("document.getElementById('own').value = arguments[0]", text)
+    reader.find("#learn").click()
+    assert "Learned in" in reader.text("#learned")
+    assert reader.text("#said") == text + "∎"
+    hexes = reader.run(
+        "return Object.fromEntries(Object.entries(data.networks.at(-1).tensors).map(([name, { buffer }]) =>"
+        "  [name, [...new Uint8Array(buffer)].map((byte) => byte.toString(16).padStart(2, '0')).join('')]))"
+    )
+    network: Any = compile(text).network
+    assert hexes == {name: tensor.astype("<f4").tobytes().hex() for name, tensor in network.tensors()}
+    reader.find("#break").click()
+    assert reader.text("#said") != text + "∎"
+    reader.find("#learn").click()
+    assert reader.text("#said") == text + "∎"
+
+
+def test_a_text_that_cannot_be_learned(reader: Reader) -> None:
+    reader.find("#recite summary").click()
+    reader.find("#learn").click()
+    assert reader.text("#learned") == "Not learned: the text has 0 bytes; expected 1 to 8000."
+    assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
 
 
 def test_a_word_is_chosen_and_its_memories_are_shown(reader: Reader) -> None:

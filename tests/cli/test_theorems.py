@@ -53,6 +53,17 @@ def test_what_shows_a_bound_is_a_command(command, capsys):
     assert "Proved" in capsys.readouterr().out
 
 
+def test_the_counterexample_is_what_its_commands_print(work: Path, run: Run) -> None:
+    lines = [line.strip() for line in markdown([]).splitlines() if line.startswith("    byheart")]
+    draw, build, refusal = lines
+    assert run(*draw.split()[1:]).code == 0
+    assert run(*build.split()[1:]).complaint.startswith(refusal)
+    text = " ".join(markdown([]).split())
+    narrow = text.partition("`byheart build dana-2025 --task c.npz --model-dim 4 --head-dim 1 ")[2].partition("`")[0]
+    assert run(*build.split()[1:7], "--head-dim", 1, *narrow.split()).code == 0
+    assert run("certify", "net", "--task", "c.npz", "--json").json["certified"] is True
+
+
 def test_one_construction():
     found = build_theorems(["madden-2024"])
     assert [row.form for row in found] == ["as stated", ""]

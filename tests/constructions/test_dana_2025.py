@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import byheart
 from byheart.bounds.dana_2025 import capacity, sufficient
+from byheart.constructions import find
 from byheart.constructions.built import Built
 from byheart.constructions.dana_2025 import DanaSettings
 from byheart.constructions.dana_2025.solving import Asked, DanaShape, OtherContexts, draw, features, fits
@@ -209,6 +210,33 @@ def test_one_token_a_context_makes_heads_repeat_it() -> None:
     with pytest.raises(BeyondCapacity, match="with one token in a context a head only repeats it") as caught:
         built(more, model_dim=8, heads=3)
     assert caught.value.rank == 8
+
+
+def constant(examples: int) -> NextToken:
+    tokens = np.repeat(np.arange(examples)[:, None], 2, axis=1)
+    return NextToken(tokens=tokens, labels=np.arange(examples)[::-1].copy(), vocab=60)
+
+
+def test_constant_contexts_are_refused_by_a_hypothesis_that_is_listed() -> None:
+    """Their Lemma 2 is false: a head of any dimension adds n − 1 to the rank. d + H = 14 fit, and one more does not."""
+    assert byheart.certify(built(constant(14), model_dim=4, heads=10).network, constant(14)).certified
+    with pytest.raises(BeyondCapacity, match="a head counts 1 at most, the rank of x_s − x_n") as caught:
+        built(constant(15), model_dim=4, heads=10)
+    assert caught.value.rank == 14
+    for examples, verdict in ((14, "holds"), (15, "fails")):
+        found = find(NAME).check(constant(examples), model_dim=4, heads=10)
+        assert found[-1].name == "d_h = 1, or the features of a draw have rank N"
+        assert found[-1].verdict == verdict
+
+
+@pytest.mark.parametrize("query_dim", [None, 1])
+@pytest.mark.parametrize("d", [2, 4])
+def test_heads_of_dimension_one_hold_all_contexts_that_differ(d: int, query_dim: int | None) -> None:
+    """By our lemma; constant contexts are the worst."""
+    for task in (constant(42), drawn(42, 3, 20, 20)):
+        chosen = {"model_dim": d, "head_dim": 1, "heads": 42 - d, "query_dim": query_dim}
+        assert all(hypothesis.verdict == "holds" for hypothesis in find(NAME).check(task, **chosen))
+        assert byheart.certify(built(task, **chosen).network, task).certified
 
 
 def test_a_context_that_asks_twice_for_the_same_counts_once() -> None:

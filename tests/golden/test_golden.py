@@ -1,6 +1,7 @@
 """Compare commands, files and Python names with the recorded ones: nothing may be lost, and no bit may change.
 
-``record.py`` defines the recorded steps. New flags, keys, names and files may be added.
+``record.py`` defines the recorded steps. New flags, keys, names and files may be added, and new
+statements to the list of theorems.
 """
 
 import fcntl

@@ -1,11 +1,47 @@
 """Dana, Pydi & Chevaleyre 2025: attention alone memorizes H d_h + d associations, for any context length.
 
-**Associations** (their Corollary 1): a one-layer attention-only Transformer with embedding dimension d, H heads of
-dimension d_h ≤ d and S positions has d(S + 2ω + 4 d_h H) parameters: embedding and unembedding, positions, W_Q, W_K,
-W_V, W_O. Its features, the last token's embedding beside the H heads' values, have d + H d_h coordinates and are
-independent for generic weights unless the contexts are degenerate, so T₀ ≤ H d_h + d associations (context → next
-token) are fitted by one linear solve. For d > 2 the unembedding rows must span R^d; for d = 2 they are ω points on a
-circle.
+**Associations** (their Corollary 1, for d = 2; their Theorem 1 at ε = 0 for any d): a one-layer attention-only
+Transformer with embedding dimension d, H heads of dimension d_h ≤ d and S positions has d(S + 2ω + 4 d_h H) parameters:
+embedding and unembedding, positions, W_Q, W_K, W_V, W_O. Its features, the last token's embedding beside the H heads'
+values, have d + H d_h coordinates. If the features of T₀ contexts are independent, all T₀ associations (context → next
+token) are fitted by one linear solve.
+
+**Their Lemma 2 is false as printed.** It says that T₀ contexts, whichever they are, have min(T₀, H d_h) independent
+values. But for constant contexts (t, …, t) every head's average is x_n + Σ_s a_s (pos_s − pos_n), so that the rank of
+all features is at most d + H·min(d_h, n − 1). In general, let r be the rank of the vectors x_n of some contexts, and D
+that of the differences x_s − x_n, s < n. Then the rank of their features is at most
+
+    r + H·min(d_h, D),
+
+because a head's value is that of x_n, which the other features hold already, plus a combination of values of x_s − x_n.
+
+**A lemma that holds** (ours). *Let n ≥ 2, d ≥ 2, d_h = 1, let N contexts differ and end in L different tokens. For
+almost all weights, queries and keys of any width, the features have rank min(N, min(d, L) + H).* So heads of dimension
+1, which together take no more parameters than wider ones, hold H + d contexts if L ≥ d: the count above is proved.
+
+*Proof.* More is impossible, by counting columns. Minors of the features are analytic in the weights, so one choice of
+weights is enough. (1) A head's value at a context t is f_t(θ), θ its query-key matrix B and its v = W_V. If the N
+functions f_t are linearly independent, there are heads that each raise the rank by one until it is N: while it is less,
+some c ≠ 0 is orthogonal to all columns, and Σ c_t f_t(θ) ≠ 0 for some θ. The last token's vectors begin with rank
+min(d, L). (2) The f_t are independent, even for B = λ·k·qᵀ of rank one, k and q the first two coordinates, v = k. Let
+κ(j) and κ_s be the first coordinates of token j and position s, and μ_i the second coordinate of the last vector if it
+has token i. Choose almost any embeddings with all μ_i > 0, and κ_1 so large that position 1 has the largest score in
+all contexts. The products μ_i κ(j) and μ_i κ_s are then independent over the rational numbers. For λ > 0, with
+y_s = exp(−λ μ_i (κ(t_1) + κ_1 − κ(t_s) − κ_s)), the average is (x_1 + Σ_{s>1} y_s x_s)/(1 + Σ y_s), for large λ a
+convergent series in the y_s with the coefficient ±(|r|!/Πr_s!)(x_1 − Σ r_s x_s/|r|) at Πy_s^{r_s}, |r| = Σ r_s > 0.
+Take r_s = 2^{s−2}. From the exponent of e^{−λ} at this term, by independence over the rational numbers, one reads off i
+and |r| (from μ_i κ_1), every r_s (from μ_i κ_s), and for every token j the number Σ_s r_s ([t_1 = j] − [t_s = j]). If
+one of them is positive, then j = t_1, and the binary digits of the others say where each token stands; if all are 0,
+every token is i. So no other context, and no other term, has this exponent. A sum Σ c_t f_t that vanishes for all λ has
+the coefficient 0 there, and v·(x_1 − Σ r_s x_s/|r|) > 0: so c_t = 0. ∎
+
+*Wider heads.* For d_h > 1 the bound above, taken for any part of the contexts, is necessary. In all small cases tried
+it was also reached, which is not proved: the build checks the rank.
+
+*From the rank to a network.* If the features Φ of some draw have rank N, then ΦW = Y has a solution for all targets Y,
+and the block M of W that the skip connection adds (:mod:`byheart.constructions.dana_2025`) is regular for almost all Y
+and almost all solutions: (Y, the free part) ↦ W is one to one and onto, and det M is a polynomial in W that is not 0.
+The targets of a label are an open set, so that neither the number of answers nor that of last tokens matters any more.
 
 **Distributions** (their bottleneck, counted here): with W_U ∈ R^{ω×d} the logits of N contexts have rank at most d,
 while the log-ratios log p(i)/p(ω) of N arbitrary distributions form an arbitrary N × (ω − 1) matrix. So exact
@@ -34,12 +70,9 @@ for d < ω − 1 only, so from ω = 869 on.
 
 - Letters: their N is our ω (dictionary), their S our n (context length), their T₀ our N (associations).
 - Exact: both numbers, for dense matrices without biases.
-- Hypothesis that sizes do not show: all contexts that end in the same token share the last token's embedding, so its
-  block has rank d only if the contexts end in at least d different tokens. Otherwise d in the capacity shrinks to the
-  number of these tokens.
-- Hypotheses that sizes do show: n ≥ 2, because with S = 1 every head repeats the embedding; and d_h counts only up to
-  ω + n − 2, because a head's average has no more free coordinates.
-- Not checked here: these hypotheses, and that the contexts differ.
+- Hypotheses that sizes do not show: the contexts differ; they end in at least d different tokens (otherwise min(d, L)
+  replaces d); and for d_h > 1 the features of some draw have rank N.
+- Hypothesis that sizes do show: n ≥ 2, because with S = 1 every head repeats the embedding.
 """
 
 import math
@@ -107,6 +140,15 @@ def _as_many_tokens(examples: int, vocab: int, model_dim: int = 2) -> bool | Non
     return False if min(examples, vocab) < model_dim else None
 
 
+def _may_be_independent(examples: int, length: int, vocab: int, model_dim: int = 2, head_dim: int = 1) -> bool | None:
+    """Return True if d_h = 1, False if no N contexts of these sizes have independent features; None otherwise."""
+    if head_dim == 1:
+        return True
+    # A head's average mixes ω token and n position vectors, with weights that sum to one in both.
+    most = model_dim + heads_needed(examples, head_dim, model_dim) * min(head_dim, vocab + length - 2)
+    return False if most < examples else None
+
+
 def needed_by_distributions(examples: int, vocab: int) -> int:
     """Return ω · min(N, ω − 1), the entries of the smallest unembedding that can be exact.
 
@@ -171,26 +213,21 @@ def entropy_matched(vocab: int, c: float, miss: float, entropy: float, uneven: f
 SOURCE = "Memorization in Attention-only Transformers, AISTATS 2025"
 PAPER_LETTERS = {"N": "ω, vocab", "S": "n, length", "T₀": "N, examples", "d": "model_dim"}
 _bound = partial(Bound, paper="Dana, Pydi & Chevaleyre 2025", kind="proved", paper_letters=PAPER_LETTERS)
-
-_HYPOTHESES = (
-    "1 ≤ d_h ≤ d and d ≥ 2",
-    "n ≥ 2",
-    "the N contexts differ",
-    "the contexts end in at least d different tokens",
-    "the unembedding rows of the asked tokens span R^d",
-)
+RANK = "d_h = 1, or the features of a draw have rank N, which build checks"
 _CONDITIONS: dict[str, Condition] = {
     "1 ≤ d_h ≤ d and d ≥ 2": lambda model_dim=2, head_dim=1: 1 <= head_dim <= model_dim >= 2,
     "n ≥ 2": lambda length: length >= 2,
     "the N contexts differ": may_differ,
     "the contexts end in at least d different tokens": _as_many_tokens,
     "the unembedding rows of the asked tokens span R^d": _as_many_tokens,
+    RANK: partial(_may_be_independent, head_dim=1),
 }
+_HYPOTHESES = tuple(_CONDITIONS)
 
 BOUNDS = (
     _bound(
         name="dana-2025-next-token",
-        source=f"{SOURCE}, Corollary 1",
+        source=f"{SOURCE}, Theorem 1 at ε = 0 (Corollary 1: d = 2); with our lemma in place of their Lemma 2",
         setting="next-token",
         model="one attention layer with skip connection, embedding and unembedding, no feed-forward layer",
         side="upper",
@@ -208,7 +245,7 @@ BOUNDS = (
         expression="d(n + 2ω + 2(d_h + 1)⌈(N − d)/d_h⌉)",
         hypotheses=_HYPOTHESES,
         formula=sufficient_rank_one,
-        conditions=_CONDITIONS,
+        conditions=_CONDITIONS | {RANK: partial(_may_be_independent, head_dim=2)},
     ),
     _bound(
         name="dana-2025-bottleneck",

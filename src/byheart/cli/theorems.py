@@ -25,6 +25,32 @@ the theorem promises. *Width* is the width of the widest layer, including the in
 weight; *differs* says where our network departs from the paper's. A dash means that there is nothing to build: the
 command shows the statement in another way. `byheart theorems -o docs/theorems.md` writes this page.
 """
+_FOOT = """
+## A lemma that is false as printed
+
+Lemma 2 of Dana, Pydi & Chevaleyre 2025, on which their Theorem 1, Corollary 1 and Remark 2 rest, says that T₀ contexts,
+*whichever they are*, have values of rank min(T₀, H·d_h) for some weights. Take constant contexts (t, …, t): every head
+averages x_n + Σ a_s (pos_s − pos_n), and its first term is the same in all heads. So the rank of the features, last
+token included, is at most d + H·min(d_h, n − 1), whatever the weights:
+
+    byheart task random --examples 42 --length 2 --vocab 60 --labels 60 --shape constant --seed 1 -o c.npz
+    byheart build dana-2025 --task c.npz --model-dim 4 --heads 10 -o net
+
+    byheart: dana-2025: the features of the 42 contexts have rank 14; expected 42.
+
+The lemma promises 40 for the heads alone. What can be said instead (ours):
+
+- **Proved.** If n ≥ 2, d ≥ 2, d_h = 1, and the contexts differ and end in L different tokens, then for almost all
+  weights the features have rank min(N, min(d, L) + H). So the paper's counts hold for all contexts that differ and end
+  in at least d tokens, if heads have dimension 1; together such heads take no more parameters. The proof is in
+  [`bounds/dana_2025.py`](../src/byheart/bounds/dana_2025.py).
+  `byheart build dana-2025 --task c.npz --model-dim 4 --head-dim 1 --heads 38 -o net` holds all 42.
+- **Proved.** For any d_h the rank is at most |T ∖ S| + min(d, L(S)) + H·min(d_h, D(S)) for every part S of the contexts
+  T, with L(S) the number of last tokens in S, and D(S) the rank of all differences x_s − x_n in S.
+- **Observed.** In a hundred random families of up to ten contexts, many of a rank below min(N, H·d_h + d), the smallest
+  of these numbers is the rank (`tests/bounds/test_remarks.py`). So H·d_h + d is reached, it seems, iff no part
+  S is in the way. For d_h > 1 the build checks the rank, and `byheart bounds` lists it as a hypothesis.
+"""
 
 
 @dataclass(frozen=True)
@@ -101,7 +127,7 @@ def statement(theorem: Theorem) -> list[str]:
 
 
 def markdown(rows: list[TheoremRow]) -> str:
-    """Return a page in Markdown that states every theorem once, with the commands that build it."""
+    """Return a page in Markdown that states every theorem once, with the commands that build it, and remarks."""
     lines = [_HEAD, "| theorem | form | " + " | ".join(COLUMNS) + " |", "|---|---|" + "---:|" * 4 + "---|"]
     last: Theorem | None = None
     for row in rows:
@@ -110,7 +136,7 @@ def markdown(rows: list[TheoremRow]) -> str:
         command = f"{row.form}: `{row.command}`" if row.form else f"`{row.command}`"
         lines.append("| " + " | ".join([first, command, *row.numbers()]) + " |")
         last = row.theorem
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + _FOOT
 
 
 @dataclass(frozen=True)

@@ -230,6 +230,7 @@ class Construction:
         holds: one answer to every context: no two equal contexts ask for different answers
         holds: at least two tokens in a context: n = 2
         holds: contexts end in at least d different tokens: in 3; all of H·d_h + d may be had up to d = 3
+        holds: d_h = 1, or the features of a draw have rank N: 1 heads of d_h = 2: rank 3 for almost all weights
         """
         settings = settings_from(self.settings, self.name, None, options)
         if self.hypotheses is None:

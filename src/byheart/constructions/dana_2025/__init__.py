@@ -3,11 +3,12 @@
 The model: T(t_1…t_n) = W_Uᵀ(x_n + Σ_h W_Oʰᵀ W_Vʰᵀ Aʰ), x_s = W_E[t_s] + W_pos[s], Aʰ the average that head h takes. Our
 letters: their N is our ω, their S our n, their T₀ our N. A context is *held* if its answer is solved for.
 
-**Associations** (their Corollary 1). Draw embeddings x′, query-key products and values W_V′ at random, d_h ≤ d. The
-features F_t = [x′_n; W_V′¹A¹; …; W_V′ᴴAᴴ] ∈ R^{d + H·d_h} of N ≤ d + H·d_h contexts are, as a rule, independent for
-almost every draw (except for contexts (t, t), where a head adds at most n − 1 dimensions). So Σ F_t W = target_t has a
-solution W. The skip connection, which adds x_n itself, costs nothing: let M be the block of W that multiplies x′_n, and
-x = x′M. That is,
+**Associations** (their Theorem 1 at ε = 0; Corollary 1 is the case d = 2). Draw embeddings x′, query-key products and
+values W_V′ at random, d_h ≤ d. If the features F_t = [x′_n; W_V′¹A¹; …; W_V′ᴴAᴴ] ∈ R^{d + H·d_h} of N contexts are
+independent, F_t W = target_t has a solution W. Their Lemma 2 says that they always are, which is false: for contexts
+(t, …, t) a head adds at most n − 1 dimensions. :mod:`byheart.bounds.dana_2025` proves that heads of dimension 1 have
+independent features for all contexts that differ, and a bound on the rank for wider ones. The skip connection, which
+adds x_n itself, costs nothing: let M be the block of W that multiplies x′_n, and x = x′M. That is,
 
     W_E = W_E′M,  W_pos = W_pos′M,  W_Q = M⁻¹W_Q′,  W_K = M⁻¹W_K′,  W_V = M⁻¹W_V′,  W_Oʰ = the block of head h.
 
@@ -18,8 +19,9 @@ regular, for which the targets have to span R^d.
 random multiple, between 1 and 2, of row y, plus a little noise. The logit of y stays the largest: ‖noise‖ < ‖Δ‖/8, with
 Δ the smallest difference of rows, moves a gap of at least ‖Δ‖²/2 by at most ‖Δ‖²/8. The targets always span R^d.
 
-**Queries of width 1** (their Remark 2, ``query_dim=1``): a head's scores are then (x_s·k)(x_n·q), and the features are
-still independent for almost every draw. This saves (2d_h − 2)·H·d parameters.
+**Queries of width 1** (their Remark 2, ``query_dim=1``): a head's scores are then (x_s·k)(x_n·q). For d_h = 1 the
+features are proved to be independent all the same; for wider heads the build checks it. This saves (2d_h − 2)·H·d
+parameters.
 
 **Guesses** (their Corollary 2, ``hold``): only some of the N contexts are held; the answers to the others are left to
 chance. The promised accuracy is 1/C + (1 − 1/C)·held/N: all held contexts and one in C of the others. The paper argues
@@ -49,11 +51,9 @@ distributions mixed with a share δ of the uniform one. The logits grow like log
 fall like ε log(1/ε); benchmarks/dana_theory.py measures this, and it is not proved here. Without ``smooth``, logarithms
 are taken of probabilities raised to 10⁻¹⁵.
 
-The count needs three hypotheses beyond the paper's: contexts end in at least d different tokens (otherwise their number
-replaces d in the capacity), n ≥ 2, and d_h ≤ ω + n − 2 (a head's average mixes ω token and n position vectors, with
-weights that sum to one in both, so it has no more free coordinates). Contexts may be degenerate in other ways. The
-build checks the rank in floating point, and with it all of these. The certificate establishes from the saved weights
-whether the answers are right.
+The count needs hypotheses beyond the paper's: contexts end in at least d different tokens (otherwise their number
+replaces d in the capacity), n ≥ 2, and, if d_h > 1, that the features have rank N. The build checks the rank in
+floating point. The certificate establishes from the saved weights whether the answers are right.
 """
 
 from byheart.constructions.dana_2025.associations import (

@@ -1,7 +1,7 @@
 """Settings, demand, plan and build: the best network of several draws, by a criterion that depends on the task."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from byheart.constructions.dana_2025.solving import (
     OtherContexts,
     SolvedNetwork,
     Spread,
+    difference_rank,
     draw,
     features,
     fits,
@@ -42,6 +43,8 @@ STARTS = 6
 """Largest number of draws whose attention is improved by descent on the omitted contexts."""
 MOST_ROUNDS = 100
 """Largest number of rounds until enough guesses are right; with many contexts about every other draw suffices."""
+MOST_DRAWN = 1000
+"""Largest number of contexts whose features are drawn to check a hypothesis."""
 CLEAR = 1e-9
 """Smallest margin of a guess that counts as right, relative to the largest logit."""
 
@@ -249,7 +252,8 @@ def _draw_networks(
     if fitted:
         return fitted
     if poor is not None:
-        raise BeyondCapacity(_beyond(task_demand, shape, poor[1].rank), poor[0], poor[1].rank)
+        moving = difference_rank(poor[0], asked.tokens)
+        raise BeyondCapacity(_beyond(task_demand, shape, poor[1].rank, moving), poor[0], poor[1].rank)
     raise BadInput(f"{NAME}: no draw has a regular change of basis; take another --model-dim or --seed")
 
 
@@ -315,14 +319,15 @@ def _short(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _beyond(demand: DanaDemand, shape: DanaShape, rank: int) -> str:
+def _beyond(demand: DanaDemand, shape: DanaShape, rank: int, moving: int) -> str:
     d, d_h, H = shape.d, shape.d_h, shape.H
     limit = f"H·d_h + d = {capacity(H, d_h, d)}"
     if demand.last_tokens < d:
         limit += f", less {d - demand.last_tokens} as the contexts end in {demand.last_tokens} different tokens only"
-    free = demand.size.vocab + demand.size.length - 2
-    if d_h > free:
-        limit += f", where a head counts {free} at most: ω + n − 2"
+    if d_h > moving:
+        limit += (
+            f", where a head counts {moving} at most, the rank of x_s − x_n (--head-dim 1 and N − d heads would do)"
+        )
     if demand.size.length == 1:
         limit = "with one token in a context a head only repeats it"
     return (
@@ -331,7 +336,7 @@ def _beyond(demand: DanaDemand, shape: DanaShape, rank: int) -> str:
     )
 
 
-def hypotheses(task: Task, _: DanaSettings) -> list[Hypothesis]:
+def hypotheses(task: Task, settings: DanaSettings) -> list[Hypothesis]:
     """Check the hypotheses of the corollary and of its count."""
     if not isinstance(task, NextToken | NextTokenDistribution) or task.tokens is None:
         raise BadInput(f"{NAME} is about next-token tasks over token ids; the task is {task.kind}")
@@ -341,33 +346,95 @@ def hypotheses(task: Task, _: DanaSettings) -> list[Hypothesis]:
         one_answer(task, positions=True, what="context"),
         Hypothesis.decided("at least two tokens in a context", n > 1, f"n = {n}"),
         Hypothesis.decided("contexts end in at least d different tokens", last > 1, enough),
+        _independent(task, settings),
     ]
+
+
+def _independent(task: NextToken | NextTokenDistribution, settings: DanaSettings) -> Hypothesis:
+    """Check that features of rank N can be drawn, by the lemma in :mod:`byheart.bounds.dana_2025`, or by its bound."""
+    name, rng = "d_h = 1, or the features of a draw have rank N", np.random.default_rng(0)
+    assert task.tokens is not None
+    different = distinct(task.tokens).first
+    tokens = task.tokens[different if settings.hold is None else different[: settings.hold]]
+    last_tokens = len(np.unique(tokens[:, -1]))
+    shape = shape_of(DanaDemand(task.size, len(tokens), last_tokens), settings)
+    begin, heads = min(shape.d, last_tokens), f"{shape.H} heads of d_h = {shape.d_h}"
+    if task.size.length > 1 and len(tokens) <= begin + shape.H:
+        return Hypothesis(name, "holds", f"{heads}: rank {len(tokens)} for almost all weights")
+    drawn = draw(tokens, task.size, shape, np.zeros((shape.d, 1)), SHARPNESS[0], rng)
+    most = begin + shape.H * min(shape.d_h, difference_rank(drawn, tokens))
+    if most < len(tokens):
+        return Hypothesis(name, "fails", f"{heads}: rank {most} at most, of N = {len(tokens)}")
+    rank = factor(features(drawn, tokens)).rank if len(tokens) <= MOST_DRAWN else 0
+    found = f"rank {rank} of N = {len(tokens)} in float64" if rank else "build checks the rank"
+    return Hypothesis(name, "undecided", f"{heads}: {found}")
 
 
 _ATTENTION = "one layer of H heads with a skip connection, no feed-forward layer"
 THEOREMS = (
     Theorem(
-        "Corollary 1",
+        "Lemma 1",
+        says="a sequence encoder of rank d comes nearest to π: the infimum of the divergence is reached",
+        assumes="π has full support",
+        limits="any network whose logits are W_U times d numbers",
+        shown_by="python benchmarks/attention.py bottleneck",
+        differs="the encoder is searched for, and need not be the nearest",
+    ),
+    Theorem(
+        "Lemma 2",
+        says="for some weights, the values of T₀ contexts have rank min(T₀, H·d_h): false as printed",
+        assumes="T₀ contexts, whichever they are",
+        limits="one layer of H heads",
+        shown_by="byheart build dana-2025 --task c.npz --model-dim 4 --heads 10 (see below the table)",
+    ),
+    Theorem(
+        "lemma in place of Lemma 2",
+        paper="Byheart",
+        says="heads of dimension 1: the features of N contexts have rank min(N, min(d, L) + H) for almost all weights",
+        assumes="n ≥ 2, d ≥ 2; the contexts differ, and end in L different tokens",
+        limits="one layer of H heads, queries and keys of any width",
+        task=replace(ASSOCIATIONS, vocab=42, labels=42, shape="constant"),
+        ours={"model_dim": 4, "head_dim": 1, "heads": 38},
+    ),
+    Theorem(
+        "Theorem 1 at ε = 0",
         says="H·d_h + d associations are memorized with d(n + 2ω + 4d_h·H) parameters",
         assumes="d_h ≤ d, one answer to every context",
         limits=_ATTENTION,
         task=ASSOCIATIONS,
         stated={"model_dim": 4, "heads": 10},
         ours={},
-        differs="n ≥ 2, contexts end in at least d different tokens, d_h ≤ ω + n − 2; the rank is checked",
+        differs="n ≥ 2, contexts end in at least d different tokens, d_h = 1 or features of rank N: build checks",
+    ),
+    Theorem(
+        "Corollary 1",
+        says="the same in the plane: H·d_h + 2 associations with 2(n + 2ω + 4d_h·H) parameters",
+        assumes="d = 2, d_h ≤ 2, one answer to every context",
+        limits=_ATTENTION,
+        task=ASSOCIATIONS,
+        stated={"model_dim": 2, "heads": 20},
+        differs="as Theorem 1 at ε = 0",
+    ),
+    Theorem(
+        "Proposition 3",
+        says="associations have no bottleneck: for d ≥ 2 some rank-d encoder answers every context right",
+        assumes="one answer to every context",
+        limits="d ≥ 2; on the plane the answers are points of a circle",
+        task=ASSOCIATIONS,
+        ours={},
     ),
     Theorem(
         "Remark 2",
         says="query-key matrices of rank one suffice: d(n + 2ω + 2(d_h + 1)H) parameters",
-        assumes="as Corollary 1",
+        assumes="as Theorem 1 at ε = 0",
         limits=f"{_ATTENTION}, queries and keys of width 1",
         task=ASSOCIATIONS,
         stated={"model_dim": 4, "heads": 10, "query_dim": 1},
         ours={"query_dim": 1},
-        differs="as Corollary 1",
+        differs="as Theorem 1 at ε = 0",
     ),
     Theorem(
-        "bottleneck",
+        "Propositions 1 and 2",
         says="no network of dimension d beats the best rank-d encoder, which reaches every π iff d ≥ ω − 1",
         assumes="nothing",
         limits="any network whose logits are W_U times d numbers",
@@ -387,25 +454,42 @@ THEOREMS = (
     Theorem(
         "Theorem 1",
         says="KL(π, network) ≤ KL(π, best rank-d encoder) + C·ε·‖WE‖₂ + γ, with d(n + 2ω + 4d_h·H) parameters",
-        assumes="H·d_h + d contexts have a probability above 1 − ε",
+        assumes="π has full support; H·d_h + d contexts have a probability above 1 − ε",
         limits=_ATTENTION,
         task=BIGRAMS,
         stated={"model_dim": 3, "epsilon": 0.1, "solve_by": "svd"},
         ours={"model_dim": 3, "epsilon": 0.1},
         judged={"tolerance": "stated"},
-        differs="γ is part of the encoder, found by descent: not proved to be the best",
+        differs="γ is part of the encoder, not proved to be the best; √2 before C (1 can be too small)",
     ),
     Theorem(
         "Theorem 2",
-        says="a closed bound on the divergence for almost look-up tables",
-        assumes="codes in R^d whose products are within c < 1/2 of orthonormal ones",
+        says="for almost look-up tables KL ≤ E[miss·log((ω − 1)/(e^H − 1))·(1 + 2C + C·TV)/(1 − 2C)]",
+        assumes="codes in R^d whose products are within C = √(32 log(ω + 1)/d) < 1/2 of orthonormal ones",
         limits=_ATTENTION,
         shown_by="python benchmarks/dana_theory.py lookup_tables",
+        differs="proved without C·TV (ours)",
+    ),
+    Theorem(
+        "Theorem 2, simplified",
+        says="KL ≤ E[miss]·log((ω − 1)/(e^{E[H]} − 1))·(1 + 4C)/(1 − 2C)",
+        assumes="as Theorem 2",
+        limits=_ATTENTION,
+        shown_by="python benchmarks/dana_theory.py lookup_tables",
+        differs="does not follow from Theorem 2; true all the same, by our proof with one λ for all contexts",
+    ),
+    Theorem(
+        "Lemma 4",
+        says="an encoder that comes within δ of π's best divergence has logits of order log(1/δ)",
+        assumes="probabilities may be 0; π can be approached at a polynomial rate",
+        limits="any network whose logits are W_U times d numbers",
+        shown_by="python benchmarks/dana_theory.py zeros",
+        differs="measured, not proved",
     ),
     Theorem(
         "Theorem 3",
-        says="without positivity of π the excess is O(ε log(1/ε)), and logits grow like log(1/ε)",
-        assumes="distributions that encoders approach at a polynomial rate",
+        says="KL(π, network) ≤ KL(π, M) + O(ε log(1/ε)), M what encoders approach at a polynomial rate",
+        assumes="nothing of π: probabilities may be 0",
         limits=_ATTENTION,
         shown_by="python benchmarks/dana_theory.py zeros",
         differs="measured, not proved",

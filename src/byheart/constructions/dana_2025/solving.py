@@ -61,6 +61,16 @@ def features(network: SoftmaxNetwork, tokens: Ids) -> Floats:
     return Passed.through(network, tokens).features
 
 
+def difference_rank(network: SoftmaxNetwork, tokens: Ids) -> int:
+    """Return the rank of x_s − x_n over all contexts and positions: a head adds no more to the features' rank.
+
+    It is that of their d × d Gram matrix, summed over the positions.
+    """
+    vectors, query = embedded(network, (tokens, None))
+    moves = (vectors[:, s] - query for s in range(vectors.shape[1]))
+    return int(np.linalg.matrix_rank(np.sum([move.T @ move for move in moves], axis=0), hermitian=True))
+
+
 @dataclass(frozen=True, eq=False)
 class Passed:
     """The intermediate values of a network up to its features, kept for the gradient."""

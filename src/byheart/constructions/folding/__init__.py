@@ -1,4 +1,4 @@
-"""Folding (ours): N labels in 2√2·√(N log₂C) parameters plus lower-order terms; the smallest from a few hundred labels.
+"""Folding (ours): K labels in 2√2·√(K log₂R/λ) parameters plus lower-order terms; smallest from a few hundred labels.
 
 Theorem, in the form of Kajitsuka & Sato's Theorem 1. Let there be K questions: K = N sequences over a finite
 vocabulary, distinct up to permutation; in seq-to-seq, the K ≤ nN different (sequence, token) pairs. Labels are from

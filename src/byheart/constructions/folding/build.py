@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -42,6 +43,8 @@ from byheart.tasks.distinct import count_tokens
 NAME = "folding"
 _DRAWS = 200
 """Number of draws before more words are the better hope."""
+_TRIALS, _GOOD = 24, 3
+"""Number of draws of codes at a level, and of good ones among them for which the level is chosen."""
 _FAILURES = 6
 """Number of draws with unsolvable systems before the number of words grows."""
 _FEW = 1 << 12
@@ -126,9 +129,13 @@ def _fronts(size: Size, setting: Setting, settings: FoldingSettings, bits: int) 
 
 
 def _tells_apart(front: FoldingFront, asked: TaskQuestions, rng: np.random.Generator) -> bool:
-    """Return True if one of four draws of codes tells all questions with different labels apart."""
-    draws = (draw_codes(front, asked.task, asked.first, front.dims[0], rng)[0] for _ in range(4))
-    return any(_apart(asked, codes, front.own) is not None for codes in draws)
+    """Return True if three of 24 draws of codes tell all questions with different labels apart.
+
+    If draws fail more often, the build would soon have more words, which do not help; a higher level does.
+    """
+    draws = (draw_codes(front, asked.task, asked.first, front.dims[0], rng)[0] for _ in range(_TRIALS))
+    good = (codes for codes in draws if _apart(asked, codes, front.own) is not None)
+    return len(list(islice(good, _GOOD))) == _GOOD
 
 
 def worst_demand(size: Size, setting: Setting, settings: FoldingSettings) -> FoldingDemand:
@@ -338,7 +345,7 @@ THEOREMS = (
 )
 CONSTRUCTION = Construction(
     name=NAME,
-    summary="no keys, only labels: 2√2·√(N log₂C) parameters and lower-order terms (ours)",
+    summary="no keys, only labels: 2√2·√(N log₂C/λ) parameters and lower-order terms, λ the load (ours)",
     settings=FoldingSettings,
     build=build,
     covers=("next-token", "seq-to-seq"),

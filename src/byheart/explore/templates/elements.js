@@ -37,7 +37,7 @@ function td(cell) {
 function tableHead(...names) {
   const cells = names.map((name) => {
     const right = name.startsWith(">");
-    return element("th", { scope: "col", class: right && "n" }, right ? name.slice(1) : name);
+    return name ? element("th", { scope: "col", class: right && "n" }, right ? name.slice(1) : name) : element("td");
   });
   return element("thead", {}, element("tr", {}, ...cells));
 }

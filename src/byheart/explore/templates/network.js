@@ -4,15 +4,17 @@
 
 const f32 = Math.fround;
 
-/** Return the features of ranges: 3, 4, 5, 9 for "3:6", "9:10". */
+/** Return the features of ranges: 3, 4, 5, 9 for "3:6", "9:10", or for the numbers themselves. */
 function features(ranges) {
   return ranges.flatMap((range) => {
+    if (typeof range === "number") return range;
     const [start, stop] = range.split(":").map(Number);
     return Array.from({ length: stop - start }, (_, k) => start + k);
   });
 }
 
 function floats(base64) {
+  if (typeof base64 !== "string") return base64.slice(); // compiled in the page
   const text = atob(base64);
   const view = new DataView(new ArrayBuffer(text.length));
   for (let k = 0; k < text.length; k++) view.setUint8(k, text.charCodeAt(k));

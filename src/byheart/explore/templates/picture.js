@@ -13,14 +13,15 @@ const picture = (() => {
   const text = (x, y, says, attributes = {}) => svg("text", { x, y, ...attributes }, says);
   const title = (x, y, says) => text(x, y, says, { class: "title" });
 
-  /** Draw the step. `letters` are those before, `read` is what `reading` returns, `answer` the letter that is said. */
-  function draw(box, { letters, read, table, flips, answer, pace }) {
+  /** Draw the step. `letters` are those before, `read` is what `reading` returns, `answer` the letter that is said, and
+   * `says` how the code stands for it. Return how many seconds the picture moves. */
+  function draw(box, { letters, read, table, flips, answer, says, pace }) {
     const width = Math.max(300, box.clientWidth), stacked = width < STACKED;
     const wide = stacked ? Math.min(width, 420) : (width - 2 * GAP) / 3;
     const place = (k, y) => ({ x: stacked ? 0 : k * (wide + GAP), y: stacked ? y : 0, wide });
     const hash = drawHash(place(0, 0), letters, read);
     const words = drawTable(place(1, hash.height + GAP), read, table, hash.out);
-    const sum = drawSum(place(2, hash.height + words.height + 2 * GAP), read, table, flips, words.cells, answer);
+    const sum = drawSum(place(2, hash.height + words.height + 2 * GAP), read, table, flips, words.cells, answer, says);
     const parts = [hash, words, sum], heights = parts.map((part) => part.height);
     const height = stacked ? heights.reduce((total, own) => total + own + GAP, 0) : Math.max(...heights);
     const label = `The letters ${letters.join("")} are hashed, the hash picks six words, and their sum gives ${answer}.`;
@@ -59,7 +60,7 @@ const picture = (() => {
     shapes.push(svg("g", comes(BEGINS.hash, { from: 0.6 }),
       svg("rect", { class: "box", x, y: knot, width, height: 62, rx: 6 }),
       text(x + 10, knot + 17, "hash", { class: "note" }),
-      text(x + 10, knot + 35, rows), text(x + 10, knot + 53, `${columns}, bits from ${read.offset}`),
+      text(x + 10, knot + 35, rows), text(x + 10, knot + 53, `${columns}, bits from ${read.code[0].bit} down`),
     ));
     return { shapes, height: knot + 66 - y, out: [x + width, knot + 31] };
   }
@@ -94,12 +95,13 @@ const picture = (() => {
     return { shapes, cells, height: 2 * tall + 34 + 46 };
   }
 
-  function drawSum({ x, y, wide }, read, table, flips, cells, answer) {
+  function drawSum({ x, y, wide }, read, table, flips, cells, answer, says) {
     const bit = wide / table.bits, high = 15, row = 20, top = y + 26;
     const shapes = [title(x, y + 13, "3. Their sum holds the answer")];
     const left = (place) => x + (table.bits - 1 - place) * bit;
+    const places = Array.from({ length: table.bits }, (_, k) => table.bits - 1 - k);
     const code = new Set(read.code.slice(0, Math.max(1, read.length)).map((each) => each.bit));
-    const bits = (word, at, entry) => Array.from({ length: table.bits }, (_, place) => svg("rect", {
+    const bits = (word, at, entry) => places.map((place) => svg("rect", {
       class: flips.has(`${entry},${place}`) ? "flip" : bitOf(word, place) ? "on" : "off",
       x: left(place) + 0.5, y: at, width: bit - 1, height: high, rx: 2,
     }));
@@ -120,7 +122,7 @@ const picture = (() => {
     shapes.push(svg("path", { d: `M${x} ${bottom - 5}h${wide}`, style: "stroke: var(--quiet)" }),
       svg("g", comes(BEGINS.sum, { dy: -40 }), ...bits(read.sum, bottom)),
       svg("g", comes(BEGINS.answer, { dy: -30, from: 0.5 }),
-        text(x + wide - square - 10, foot + 28, `${word} is the code of`, { "text-anchor": "end" }),
+        text(x + wide - square - 10, foot + 28, `${word} ${says}`, { "text-anchor": "end" }),
         svg("rect", { class: "mark", x: x + wide - square, y: foot, width: square, height: square, rx: 6 }),
         text(x + wide - square / 2, foot + 31, answer, { class: "answer onmark", "text-anchor": "middle" })),
     );

@@ -2,12 +2,13 @@
 // The first part of the page: a compiled network, a prompt, and every step to the next token.
 
 (() => {
-  const LEAST_GIVEN = 5, MOST_SAID = 400, MOST_MAPPED = 2500, MOST_LISTED = 60, MOST_SHOWN = 300;
+  const LEAST_GIVEN = 5, MOST_SAID = 400, MOST_MAPPED = 2500, MOST_LISTED = 60, MOST_SHOWN = 300, LONGEST = 64;
   const PARTS = ["start", "rows A, B", "columns 0, 1", "columns 2, 3", "columns 4, 5", "offset"];
   let network, table, all, known, flips, tokens, names, given, most, chosen, word, read;
   let playing = null;
 
   const visible = (text) => text.replaceAll("\n", "⏎");
+  const visibly = (character) => NAMED[character.codePointAt(0)] ?? character;
   const shown = (id) => nameOfToken(id, network.given.end);
   const half = (lane) => "AB"[Math.floor(lane / 3)];
   const nameOf = ({ lane, row, column }) => `${half(lane)}, row ${row}, lane ${lane}, column ${column}`;
@@ -71,7 +72,7 @@
       const wrong = Array.from({ length: stop - start }, (_, k) => start + k).some(isWrong);
       after.push(element("span", {
         role: "option", "data-place": Math.max(start, given.length), "data-stop": stop, class: wrong && "wrong",
-        id: `place-${start}`, "aria-label": wrong ? `${NAMED[text.codePointAt(0)] || text}, wrong` : false,
+        id: `place-${start}`, "aria-label": visibly(text) + (wrong ? ", wrong" : ""),
       }, text));
     }
     const left = before.length - MOST_SHOWN;
@@ -101,11 +102,13 @@
   }
 
   function drawPicture(pace) {
-    const before = characters(tokens.slice(Math.max(0, chosen - network.spec.window), chosen));
-    const letters = before.map(({ text }) => NAMED[text.codePointAt(0)] ?? text);
-    const { text } = characters(tokens, network.given.end).find(({ stop }) => stop > chosen);
-    const answer = NAMED[text.codePointAt(0)] ?? text;
-    return picture.draw(byId("picture"), { letters, read, table, flips, answer, pace });
+    const seen = Math.max(0, chosen - network.spec.window), first = Math.max(0, seen - LONGEST);
+    const before = characters(tokens.slice(first, chosen)).filter(({ stop }) => first + stop > seen);
+    const letters = before.map(({ text }) => visibly(text));
+    const { start, stop, text } = characters(tokens, network.given.end).find((each) => each.stop > chosen);
+    const answer = visibly(text);
+    const says = stop - start > 1 ? `is byte ${chosen - start + 1} of ${stop - start} of` : "is the code of";
+    return picture.draw(byId("picture"), { letters, read, table, flips, answer, says, pace });
   }
 
   /** Say the text letter by letter, faster and faster. */
@@ -114,21 +117,25 @@
     const options = [...byId("spoken").children];
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     byId("play").textContent = "■ Stop";
+    byId("recite").classList.add("playing");
     const next = (k) => {
       options.forEach((option, j) => option.classList.toggle("later", j > k));
       if (k === options.length) return stop();
       chosen = Number(options[k].dataset.place);
+      byId("said").scrollTop = options[k].offsetTop - byId("said").offsetTop - 40;
       const seconds = inspect(Math.max(0.08, 0.75 ** k));
       playing = setTimeout(next, 1000 * (still ? 0.7 : seconds + 0.1), k + 1);
     };
-    if (byId("picture").clientWidth > byId("picture").clientHeight) byId("how").scrollIntoView({ block: "nearest" });
     next(0);
+    const isTall = byId("how").offsetHeight > innerHeight / 2;
+    byId("how").scrollIntoView({ block: isTall ? "start" : "nearest" });
   }
 
   function stop() {
     clearTimeout(playing);
     playing = null;
     byId("play").textContent = "▶ Watch it speak";
+    byId("recite").classList.remove("playing");
     for (const option of byId("spoken").children) option.classList.remove("later");
   }
 
@@ -148,7 +155,7 @@
     const W_E = network.tensors["embedding.W_E"], width = network.embeds.length;
     const code = (id) => ` ${W_E.slice(id * width, (id + 1) * width).join(", ")}`;
     const coded = context.slice(-last.length).map((id, k) => element("span", {}, element("b", {}, last[k]), code(id)));
-    byId("codes").replaceChildren("Codes: ", ...coded);
+    byId("codes").replaceChildren("Codes: ", coded.length > MOST_LISTED ? "… " : "", ...coded.slice(-MOST_LISTED));
     byId("hash").replaceChildren(
       tableHead("", ...PARTS.slice(0, moduli.length).map((name) => `>${name}`)),
       tableRow("sum", read.sums),
@@ -158,8 +165,8 @@
     const none = read.lanes.filter(({ entry }) => entry === null).map(({ lane }) => lane);
     byId("places").textContent =
       `The remainders say: row ${read.rows[0]} of half A, row ${read.rows[1]} of half B, one column in each of six ` +
-      `lanes, and bits from ${read.offset} down.` +
-      (none.length ? ` One column number means “no word”: lane ${none.join(" and lane ")} has it here, and adds 0.` : "");
+      `lanes, and the bits of the sum from ${read.code[0].bit} down.` +
+      (none.length ? ` One column number means “no word”: lane ${none.join(" and ")} has it here, and adds 0.` : "");
   }
 
   function drawWords(read) {
@@ -215,7 +222,9 @@
       `The ${read.longest} marked bits are `, element("code", {}, code), `, the number ${read.Y}`,
       own ? `; its first ${own} bits are the code of ` : ". No token has this code; the nearest is that of ",
       element("q", {}, names[chosen]),
-      ". Every token gets points (a logit), most for the one whose code was read: it is said.",
+      read.code.some(({ bit }, k) => k && bit > read.code[k - 1].bit)
+        ? `. (They go on at bit ${table.bits - 1}, which counts the other way round.)` : ".",
+      " Every token gets points (a logit), most for the one whose code was read: it is said.",
     );
     const best = [...read.logits.keys()].sort((a, b) => read.logits[b] - read.logits[a]).slice(0, 4);
     byId("logits").replaceChildren(
@@ -274,7 +283,8 @@
     const items = some.slice(0, MOST_LISTED).map((memory) => {
       const first = Math.max(0, memory.length - Math.min(network.spec.window, MOST_LISTED));
       const text = visible(spelled(memory.tokens.slice(first, memory.length)).replace(/^�+|�+$/g, ""));
-      const button = element("button", { type: "button", class: "link", onclick: () => remember(memory) }, `…${text}`);
+      const onclick = () => remember(memory);
+      const button = element("button", { type: "button", class: "link", onclick }, `…${text}`);
       return element("li", {}, button, ` → ${says(memory)}`);
     });
     const more = some.length - items.length;
@@ -329,23 +339,36 @@
     const now = new Map(all.filter((memory) => wordsOf(memory).some(({ entry }) => touched.has(entry)))
       .map((memory) => [memory, argmax(network.back(memory.stream))]));
     const wrong = [...now.keys()].filter((memory) => now.get(memory) !== memory.answer);
-    const before = tokens, many = flips.size === 1 ? "One bit is flipped" : `${flips.size} bits are flipped`;
-    const place = chosen;
-    speak(given, place);
-    const right = (k) => known.get(key(tokens, k))?.answer ?? before[k];
-    const broken = tokens.findIndex((id, k) => k >= given.length && id !== right(k));
-    if (broken >= 0 && flips.size) pick(broken);
+    speak(given, chosen);
+    const right = intact(), broken = tokens.findIndex((id, k) => id !== right[k]);
+    if (broken >= 0) pick(broken);
     byId("reset").hidden = !flips.size;
-    const heard = broken < 0 ? "" : ` After “${visible(lastCharacters(broken))}” the text says “${names[broken]}”, and ` +
-      `goes on from there.`;
-    byId("damage").textContent = !flips.size ? ""
-      : wrong.length ? `${many} of ${number(table.tensor.length * table.bits)}, and ${wrong.length} of ` +
-        `${number(all.length)} answers are wrong.${heard}`
-        : heard ? `${many}.${heard}`
-          : `${many}, and nothing breaks: no answer hangs on it. The switches with a mark decide “${names[chosen]}”.`;
+    byId("damage").textContent = flips.size ? damage(wrong.length, broken) : "";
     byId("broken").replaceChildren(...listed(wrong, (memory) =>
       `${nameIn(memory, now.get(memory))} (was ${nameIn(memory, memory.answer)})`));
     if (word !== null) chooseWord(word);
+  }
+
+  /** Say how many answers are wrong, and where the text breaks, or which bits would break it. */
+  function damage(wrong, broken) {
+    const bits = number(table.tensor.length * table.bits);
+    const many = flips.size === 1 ? `One bit of ${bits} is flipped` : `${flips.size} bits of ${bits} are flipped`;
+    const answers = wrong ? `${many}, and ${wrong} of ${number(all.length)} answers are wrong.` : `${many}.`;
+    if (broken >= 0) {
+      return `${answers} After “${visible(lastCharacters(broken))}” the text says “${names[broken]}”, and goes on from there.`;
+    }
+    if (wrong) return answers;
+    const which = read.length > 0 ? ` The switches with a mark decide “${names[chosen]}”.` : "";
+    return `${many}, and nothing breaks: ${all.length ? "no answer hangs" : "this text does not hang"} on it.${which}`;
+  }
+
+  /** Return the text as it is without flips. */
+  function intact() {
+    const flipAll = () => flips.forEach(([entry, bit]) => table.flip(entry, bit));
+    flipAll();
+    const { said, ended } = given.length ? recite(network, given, tokens.length) : { said: [], ended: false };
+    flipAll();
+    return [...given, ...said, ...(ended ? [network.given.end] : [])];
   }
 
   const lastCharacters = (place) =>
@@ -353,7 +376,7 @@
       .map(({ text }) => text).join("");
 
   function putBack() {
-    for (const [entry, bit] of flips.values()) table.flip(entry, bit);
+    flips.forEach(([entry, bit]) => table.flip(entry, bit));
     flips.clear();
   }
 
@@ -363,7 +386,27 @@
     inspect();
   }
 
-  byId("network").append(...data.networks.map(({ name }) => element("option", {}, name)));
+  /** Compile the reader's own text, and show its network. */
+  function learn() {
+    const name = "your text", began = performance.now(), last = data.networks.length - 1;
+    try {
+      const compiled = compileText(name, bytesOf(byId("own").value));
+      data.networks.splice(data.networks[last].name === name ? last : last + 1, 1, compiled);
+    } catch (error) {
+      byId("learned").textContent = `Not learned: ${error.message}.`;
+      return;
+    }
+    const duration = Math.ceil(performance.now() - began);
+    list();
+    begin(data.networks.length - 1);
+    byId("learned").textContent =
+      `Learned in ${number(duration)} ms, in your browser: the same weights, to the bit, as byheart compile gives.`;
+  }
+
+  const list = () => byId("network").replaceChildren(...data.networks.map(({ name }) => element("option", {}, name)));
+
+  list();
+  byId("learn").addEventListener("click", learn);
   byId("network").addEventListener("change", () => begin(byId("network").selectedIndex));
   byId("prompt").addEventListener("input", () => {
     most = MOST_SAID;
@@ -397,7 +440,7 @@
   function begin(index, text) {
     open(index);
     most = MOST_SAID;
-    byId("damage").textContent = "";
+    for (const id of ["damage", "learned"]) byId(id).textContent = "";
     byId("word-title").textContent = "What uses a word";
     byId("word-says").textContent = "Choose a word above.";
     for (const id of ["broken", "uses"]) byId(id).replaceChildren();
@@ -406,10 +449,12 @@
     if (text !== undefined) {
       byId("prompt").value = text;
       speak(bytesOf(text));
-    } else if (first) prompt(opening(all[0].tokens, Math.max(LEAST_GIVEN, first.prompt.length)));
-    else prompt(fact ? fact.prompt : []);
+    } else if (first) {
+      const blank = Math.max(0, all[0].tokens.findIndex((id) => id > 32));
+      prompt(opening(all[0].tokens, Math.max(blank + LEAST_GIVEN, first.prompt.length)));
+    } else prompt(fact ? fact.prompt : []);
   }
 
-  const kept = state.read();
-  begin(Math.max(0, data.networks.findIndex(({ name }) => name === kept.network)), kept.prompt);
+  const kept = state.read(), index = data.networks.findIndex(({ name }) => name === kept.network);
+  begin(Math.max(0, index), index < 0 ? undefined : kept.prompt);
 })();

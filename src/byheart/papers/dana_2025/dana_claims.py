@@ -15,7 +15,7 @@ notebook, which is what least squares makes of their points.
 
 **Held.** Right answers of one layer of attention, trained on all ω² contexts of two tokens with random answers, are
 proved one by one from its saved weights. Beside them stand H·d_h + d, which some weights hold whatever the answers are
-(their Corollary 1); the proved answers of the network that ``byheart build dana-2025 --hold`` makes of that proof;
+(their Theorem 1); the proved answers of the network that ``byheart build dana-2025 --hold`` makes of that proof;
 guesses; and the most associations for which W parameters of 32 bits could reach *every* labelling. A trained network
 is a fact about one seed and bounds nothing: another may hold more, or fewer.
 """
