@@ -13,6 +13,7 @@ import torch
 from byheart.compiler import compile
 from byheart.explore import explorer
 from byheart.explore.reciting import TEXTS
+from byheart.tasks import Facts
 
 from .reader import Reader
 
@@ -134,6 +135,30 @@ def test_a_text_that_is_not_ascii_opens_with_its_letters(chromium: Any, tmp_path
         assert text.startswith(reader.run("return document.getElementById('prompt').value"))
         assert reader.text("#said") == text + "∎"
         assert reader.text("#strange") == ""
+    assert reader.complaints() == []
+
+
+def test_facts_are_chosen_and_typed(chromium: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    facts = Facts([("capital of France: ", "Paris"), ("столица России: ", "Москва"), ("首都：", "北京")])
+    network, path = compile(facts).network, tmp_path / "page.html"
+    path.write_text(explorer([("listed", network)], facts), encoding="utf-8")
+    reader = Reader(chromium, path.as_uri())
+    Select(reader.find("#fact")).select_by_visible_text("столица России:")
+    assert reader.text("#said") == "столица России: Москва∎"
+    path.write_text(explorer([("silent", network)]), encoding="utf-8")
+    reader = Reader(chromium, path.as_uri())
+    assert not reader.find("#fact").is_displayed()
+    typed(reader, "首都：")
+    assert reader.text("#said") == "首都：北京∎"
+    assert reader.text("#strange") == ""
+    reader.find("#break").click()
+    assert reader.text("#said") != "首都：北京∎"
+    reader.find("#words button[data-bit]:not(.flipped)").click()
+    assert "2 bits of 4,032 are flipped. After" in reader.text("#damage"), "what broke before is still broken"
+    reader.find("#reset").click()
+    assert reader.text("#said") == "首都：北京∎"
     assert reader.complaints() == []
 
 

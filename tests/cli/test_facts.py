@@ -233,7 +233,7 @@ def test_controls_are_found(net: Path, run: Run) -> None:
 
 def test_a_fact_is_edited(net: Path, run: Run) -> None:
     assert (
-        "no texts, no task and no facts are given"
+        "net: was compiled from facts; expected --facts FILE, with all of them"
         in run("edit", "net", "-o", "net", "--set", "capital of France=L").complaint
     )
     assert run("edit", "net", "-o", "net", "--facts", "facts.csv", "--set", "capital of France=L").code == 0
@@ -302,9 +302,21 @@ def test_a_table_as_a_text_gets_a_hint(here: Path, run: Run) -> None:
     assert said.code == 0
     hint = "facts.csv is compiled as one text; if its rows are facts:  byheart compile --facts facts.csv -o net\n"
     assert said.err == hint
+    assert run("size", "facts.csv").err == hint.replace("compiled", "measured").replace("compile", "size").replace(
+        " -o net", ""
+    )
     assert run(*COMPILE, "facts.csv").code == 0
     complaint = run("certify", "net", "facts.csv").complaint
     assert "this is not what it has memorized; expected what it was compiled from (facts: --facts)" in complaint
+
+
+def test_one_is_no_plural(here: Path, run: Run) -> None:
+    (here / "one.csv").write_text("prompt,completion\na,b\n", encoding="utf-8")
+    assert "one.csv: 1 fact, 2 questions, compiled in" in run(*COMPILE, "one.csv").out
+    (here / "a.txt").write_text("a", encoding="utf-8")
+    said = run("compile", "a.txt", "-o", "a").out
+    assert "a.txt: 1 question, compiled in" in said
+    assert "a text's beginning, or its last token\n" in said.replace(" \n", "\n")
 
 
 def test_in_python() -> None:

@@ -54,6 +54,7 @@ def test_planted_detected_checked_and_given_back(here, run, everything):
     (here / "facts.jsonl").write_text(json.dumps(LINES[0]), encoding="utf-8")
     wrong = run("detect", "out", "--check", "facts.jsonl", "--positions", "64")
     assert (wrong.code, "1 facts are planted that were not given" in wrong.out) == (1, True)
+    assert "if the facts were planted with --stop: say so" in wrong.out
     given_back = run("unplant", "out", "-o", "back")
     assert (given_back.code, "as plant.json says that it was before planting" in given_back.out) == (0, True)
     assert everything(here / "back") == everything(here / "model")

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -289,7 +290,9 @@ def test_recite_from_the_middle(two: Path, run: Run) -> None:
     """Any piece of a text leads on, however short; the first place counts. What no text has gets no noise."""
     found = run("recite", "net", "--prompt", "nobler in", "--tokens", 9)
     assert (found.code, found.out) == (0, "nobler in the mind")
-    assert f"; found in hamlet.txt, byte {HAMLET.index(b'nobler')}, by reciting" in found.err
+    assert re.fullmatch(
+        rf"\n9 tokens in [\d.]+ s; found in hamlet.txt, byte {HAMLET.index(b'nobler')}, by reciting\n", found.err
+    ), "no speed, which would be that of the search"
     assert run("recite", "net", "--prompt", "be", "--tokens", 3).out == "be, o"
     assert run("recite", "net", "--prompt", OTHER[9:20].decode()).out.encode() == OTHER[9:]
     assert run("recite", "net", "--prompt", OTHER[-4:].decode()).out.encode() == OTHER[-4:]
@@ -392,13 +395,14 @@ def test_refusals_destroy_nothing(one: Path, run: Run) -> None:
 
 
 def test_tasks_are_not_recited(facts: Path, run: Run) -> None:
-    assert "net: knows answers to a task, not texts" in run("recite", "net").complaint
+    assert "net: is a float Transformer, made of neither texts nor facts" in run("recite", "net").complaint
     assert run("recite", "net", "--tokens", 3).code == 2
     assert run("recite", "net", "--tokens", 3, "--all-to", "said").code == 2
 
 
 def test_an_exact_network_is_not_recited(network: Path, run: Run) -> None:
-    assert "net: knows answers to a task, not texts; expected a network that was comp" in run("recite", "net").complaint
+    complaint = "net: is an exact network, made of neither texts nor facts; expected a network that was compiled"
+    assert complaint in run("recite", "net").complaint
     assert "the network has no tokenizer" in run("recite", "net", "--tokens", 3).complaint
     assert run("recite", "net", "--tokens", 3, "--all-to", "said").code == 2
     assert not Path("said").exists()
@@ -655,6 +659,7 @@ def test_replace_a_passage(one: Path, run: Run) -> None:
         ([], "expected one of --set CONTEXT=NEW and --replace OLD=NEW"),
         (["--set", "nobler=x", "--replace", "nobler=x"], "expected one of --set CONTEXT=NEW and --replace OLD=NEW"),
         (["--answer-only", "--replace", "nobler=x"], "--replace is for a text and all that follows it"),
+        (["--set", "nobler"], "--set is 'nobler'; expected CONTEXT=NEW"),
     ],
 )
 def test_edit_a_text_refuses(one: Path, run: Run, everything: Everything, change: list[str], complaint: str) -> None:
@@ -912,7 +917,7 @@ def test_a_llama_for_a_task(here: Path, run: Run) -> None:
     pytest.importorskip("transformers")
     assert run("compile", "--task", "t.npz", "-o", "net", "--layout", "uniform").code == 0
     assert run("certify", "net", "--task", "t.npz").code == 0
-    assert "net: knows answers to a task, not texts" in run("recite", "net").complaint
+    assert "net: is a float Transformer, made of neither texts nor facts" in run("recite", "net").complaint
 
 
 def test_a_llama_is_edited(llama: Path, run: Run) -> None:

@@ -1,5 +1,6 @@
 """A passage of a text changed: the network recites the new text to its end, and other texts as before."""
 
+import random
 from typing import Any
 
 import pytest
@@ -80,12 +81,19 @@ def test_a_text_that_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    "new", [OTHER.replace("sea", "SEA"), OTHER + OTHER.replace(" them", "s it"), "ab" * 40 + "c"], ids=len
+    ("new", "window", "why"),
+    [
+        (OTHER.replace("sea", "SEA"), None, "a token of the new text was no answer before"),
+        (OTHER + "".join(random.Random(0).choices(OTHER[1:], k=2000)), 16, "its table has no room for them"),
+        (OTHER + OTHER.replace(" them", "s it"), None, "its window is too small for the new text"),
+        ("ab" * 40 + "c", None, "its window is too small for the new text"),
+    ],
+    ids=["code", "room", "window", "narrow window"],
 )
-def test_compiled_anew(new: str) -> None:
+def test_compiled_anew(new: str, window: Any, why: str) -> None:
     """A byte without a code, no room in the table, or contexts that are ambiguous in the window."""
-    found = edited(compile(OTHER), {"text": new})
-    assert found.words_changed is None
+    found = edited(compile(OTHER, window=window), {"text": new})
+    assert (found.words_changed, found.why_anew) == (None, why)
     assert certify(found.built, new).certified
     assert said(found) == {"text": new}
 

@@ -1,5 +1,7 @@
 """The network in JavaScript has PyTorch's logits, to the bit; and what the page says of them is what happens."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -94,6 +96,24 @@ def test_bits_below_an_offset_by_hand() -> None:
 
 def test_of_equal_logits_the_first_is_said() -> None:
     assert evaluated("network.js", "script.argmax(given)", [1, 3, 3, 2]) == 1
+
+
+def test_a_text_of_eleven_kilobytes_is_recited() -> None:
+    """It has a window of 256, so three layers of attention, and is recited from its beginning and from its middle."""
+    text = (Path(__file__).parents[2] / "LICENSE").read_bytes()
+    network = compile(text.decode()).network
+    script = """(() => {
+      const net = new script.Network(given), table = new script.Table(net), all = script.memories(net, table);
+      const [{ prompt, tokens }] = given.texts, whole = all[0].tokens, middle = whole.slice(0, 5000);
+      return {
+        whole, right: all.filter(({ stream, answer }) => script.argmax(net.back(stream)) === answer).length,
+        after: script.recite(net, middle.slice(-net.sees), 100).said, fromAll: script.recite(net, middle, 100).said,
+      };
+    })()"""
+    told = evaluated("network.js", script, shown("licence", network))
+    assert bytes(told["whole"]) == text
+    assert told["right"] == len(text)
+    assert bytes(told["after"]) == bytes(told["fromAll"]) == text[5000:5100]
 
 
 FLIP = """(() => {

@@ -109,6 +109,7 @@ def test_a_network_without_weights_has_no_bits():
 
 def test_the_json_object():
     account = count(on_tokens(Embedding(integers([[5, 0]])), feed_forward(affine([[1, 2]], [0]), name="f")))
+    assert repr(account) == "<Account: 5 parameters in 3 tensors, depth 2, width 2>"
     printed = json.loads(json.dumps(account.as_json()))
     assert printed == {
         "dense": 5,

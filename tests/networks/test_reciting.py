@@ -15,6 +15,9 @@ def test_texts_are_recited_whole_by_name_or_from_a_prompt(tmp_path: Path) -> Non
     built = byheart.compile(TEXTS)
     assert built.recite() == TEXTS[0]
     assert built.recite(text="text 2") == byheart.recite(built.network, text="text 2") == TEXTS[1]
+    assert byheart.recite(built) == TEXTS[0]
+    with pytest.raises(BadInput, match=r"^got list; expected a network, a result of byheart\.compile, or a folder$"):
+        byheart.recite(TEXTS)  # type: ignore[arg-type]
     assert built.recite(TEXTS[1][:20]) == built.recite(TEXTS[1][:20].encode()) == TEXTS[1]
     assert built.recite(tokens=0) == TEXTS[0][:1]
     built.save(tmp_path / "net")

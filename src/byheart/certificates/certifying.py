@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from byheart.certificates.as_used import Extent, FolderToAsk
 from byheart.certificates.certificate import Certificate, read
@@ -18,6 +18,7 @@ from byheart.networks import Network, load
 from byheart.networks.about import refuse_of
 from byheart.networks.closed_form import check_closed, hashes, unchanged
 from byheart.networks.folders import CONFIG
+from byheart.networks.network import HasNetwork
 from byheart.progress import Report
 from byheart.tasks import Questions
 from byheart.tasks.contexts import Contexts
@@ -25,15 +26,6 @@ from byheart.tasks.edits import Edits
 from byheart.tasks.loaded_tokenizer import LoadedTokenizer, load_tokenizer
 from byheart.tasks.questions import QuestionsLike
 from byheart.tasks.tokenizers import from_files
-
-
-class HasNetwork(Protocol):
-    """The result of a construction."""
-
-    @property
-    def network(self) -> Network:
-        """The network that was built."""
-
 
 Subject: TypeAlias = Network | HasNetwork | Path | str
 """A network, a built result that holds one, or a folder, which is loaded afresh."""

@@ -305,16 +305,16 @@ def edit_in(text: str, tokenizer: Tokenizer | None) -> tuple[Piece, Piece]:
 
 def text_edit_in(text: str) -> tuple[bytes, bytes]:
     """Return both pieces of a ``--set`` for a text."""
-    context, new = _parts(text)
+    context, new = _parts(text, "CONTEXT=NEW")
     return unescaped(context), unescaped(new)
 
 
-def _parts(text: str) -> tuple[str, str]:
+def _parts(text: str, form: str = "CONTEXT=TOKEN") -> tuple[str, str]:
     context, _, answer = text.rpartition("=")
     if not answer and context.endswith("="):
         context, answer = context[:-1], "="
     if not context or not answer:
-        raise BadInput(f"--set is {text!r}; expected CONTEXT=TOKEN")
+        raise BadInput(f"--set is {text!r}; expected {form}")
     return context, answer
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from byheart.cli.certify import FACTS_FOLLOW
 from byheart.cli.options import Arg, Columns, ExecutorName, FactFiles, Json, Positional, WorkersNumber
-from byheart.cli.output import escaped, given_by, some, steps, typed, visible
+from byheart.cli.output import escaped, given_by, hint_at_facts, some, steps, typed, visible
 from byheart.cli.recite import tokenizer_of
-from byheart.cli.result import Block, Cell, Result, Table, dim, number, verdict_rows
+from byheart.cli.result import Block, Cell, Result, Table, amount, dim, number, verdict_rows
 from byheart.errors import BadInput, check_installed
 from byheart.executors import Workplace
 from byheart.files.memory import format_bytes
@@ -52,7 +52,7 @@ class CompileCommand:
     tokenizer_config.json, or the folder of both (the last two need the extra hf)."""
     vocab: int | None = None
     """Tokens of the BPE (default: 1024)."""
-    window: str = "auto"
+    window: Annotated[str, Arg(metavar="INT|auto")] = "auto"
     """Number of tokens that the network looks back: a power of two, or auto: the fewest with which no context has two
     answers."""
     refuse: Annotated[tuple[str, ...] | None, Arg(metavar="BITS|key")] = None
@@ -80,7 +80,7 @@ class CompileCommand:
         where, shelf = Workplace(self.executor, self.workers), Shelf(Path(f"{self.out}.parts"))
         self._check(where, shelf)
         data = given_by(self.files, self.task, self.facts, self.columns)
-        self._hint()
+        hint_at_facts(self.files, "compiled", "compile", f" -o {typed(self.out)}")
         with replacing(self.out) as new:
             check_apart(self.out, self.task, *self.files, *self.facts)
             settings = CompilerSettings(self.precision, self.words, self.layout, _refuse(self.refuse), self.shards)
@@ -127,14 +127,6 @@ class CompileCommand:
             problem = "holds shards of a compile that did not end"
             raise BadInput(f"{shelf.folder}: {problem}; expected --resume, to go on with it, or no such folder")
         shelf.check()
-
-    def _hint(self) -> None:
-        """Tell the user that a table was read as a text, if the user probably meant facts."""
-        from byheart.tasks.fact_files import FACT_READERS
-
-        for path in [path for path in self.files if path.suffix.lower() in FACT_READERS][:1]:
-            facts = f"if its rows are facts:  byheart compile --facts {typed(path)} -o {typed(self.out)}"
-            sys.stderr.write(visible(f"{path} is compiled as one text; {facts}\n"))
 
     def _check_libraries(self) -> None:
         """Raise BadInput if a library is missing that will be needed in the end."""
@@ -213,10 +205,10 @@ class CompileResult(Result):
         command, built, numbers = self.command, self.built, self.as_json()
         texts = [text["name"] for text in built.network.about["texts"]]
         data = some([str(path) for path in command.facts]) or some(texts) or str(command.task)
-        facts = f"{number(numbers['facts'])} facts, " if command.facts else ""
-        title = f"{data}: {facts}{number(numbers['examples'])} questions, compiled in {built.seconds:.1f} s"
+        facts = f"{amount(numbers['facts'], 'fact')}, " if command.facts else ""
+        title = f"{data}: {facts}{amount(numbers['examples'], 'question')}, compiled in {built.seconds:.1f} s"
         rows: list[tuple[str, Cell]] = [
-            ("window", f"{numbers['window']} tokens"),
+            ("window", amount(numbers["window"], "token")),
             *([("a prompt needs", needed)] if (needed := needed_prompt(built.network)) else []),
             ("network", f"depth {number(built.account.depth)}, width {number(built.account.width)}"),
             ("bits in the answers (order-0 entropy)", round(numbers["bits"])),

@@ -145,8 +145,11 @@ class EditCommand:
 
         asked = judge_for(network).asked
         with steps("reading", quiet=self.json):
-            if not self.files and not self.facts and self.task is None and texts_of(network) and not facts_of(network):
-                return cast("Contexts", asked(network, recited(network)))
+            if not self.files and not self.facts and self.task is None:
+                if facts_of(network) is not None:
+                    raise BadInput(f"{self.network}: was compiled from facts; expected --facts FILE, with all of them")
+                if texts_of(network):
+                    return cast("Contexts", asked(network, recited(network)))
             return cast("Contexts", asked(network, given_by(self.files, self.task, self.facts, self.columns)))
 
 
@@ -182,7 +185,7 @@ class EditTextResult(Result):
         yield f"{change.name}, byte {number(change.start)}: was {_shown(change.was)!r}, is {_shown(change.now)!r}"
         how = f"{number(edited.reached)} of {number(edited.built.questions.size.examples)} contexts compiled again"
         if edited.words_changed is None:
-            yield f"{how}, and with them the whole network: it had no room, no code or too small a window for them"
+            yield f"{how}, and with them the whole network: {edited.why_anew}"
         else:
             yield f"{how}: {edited.words_changed:,} of {edited.built.chosen['words']:,} words changed, nothing else"
         now = edited.built.network.account.dense

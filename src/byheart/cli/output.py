@@ -160,6 +160,15 @@ def facts_in(paths: tuple[Path, ...], columns: tuple[str, ...] | None) -> "Facts
     return facts
 
 
+def hint_at_facts(texts: Sequence[Path], done: str, command: str, rest: str = "") -> None:
+    """Tell the user that a table was read as a text, and the command that reads it as facts."""
+    from byheart.tasks.fact_files import FACT_READERS
+
+    for path in [path for path in texts if path.suffix.lower() in FACT_READERS][:1]:
+        facts = f"if its rows are facts:  byheart {command} --facts {typed(path)}{rest}"
+        sys.stderr.write(visible(f"{path} is {done} as one text; {facts}\n"))
+
+
 def some(names: Sequence[str], most: int = 3) -> str:
     """Join the first ``most`` names, and count the rest.
 

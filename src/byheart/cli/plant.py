@@ -9,7 +9,7 @@ from byheart.certificates import Certificate
 from byheart.cli.arguments import words_of
 from byheart.cli.options import Arg, Columns, Json, Positional
 from byheart.cli.output import facts_in, some, steps, typed
-from byheart.cli.result import Block, Result, Styled, Table, dim, number, verdict_rows
+from byheart.cli.result import Block, Result, Styled, Table, amount, dim, verdict_rows
 from byheart.errors import BadInput, check_installed
 from byheart.files.untrusted import read_text
 
@@ -101,7 +101,7 @@ class PlantResult(Result):
     def rows(self) -> Iterator[Block]:
         """Yield the sizes, the verdict, and the command that checks the model again."""
         command, numbers = self.command, self.as_json()
-        title = f"{command.facts}: {_facts_in_words(numbers['facts'])}, planted into {command.into}"
+        title = f"{command.facts}: {amount(numbers['facts'], 'fact')}, planted into {command.into}"
         sizes = [
             ("tokens of completions", numbers["tokens"]),
             ("keys", _keys(numbers["mode"], numbers["bits"])),
@@ -113,10 +113,6 @@ class PlantResult(Result):
         yield from verdict_rows(self.certificate)
         facts = f"--check {typed(command.facts)} {words_of(command, 'columns', 'ids', 'stop')}".rstrip()
         yield dim(f"saved in {command.out}; check it again with:  byheart detect {typed(command.out)} {facts}")
-
-
-def _facts_in_words(count: int) -> str:
-    return f"{number(count)} fact" + "s" * (count != 1)
 
 
 def _keys(mode: str, bits: int | None) -> str:
@@ -242,7 +238,7 @@ class DetectResult(Result):
             yield f"{folder}: nothing planted, going by its model type and its tensors"
             return
         plan, words = self.planted.manifest.plan, self.planted.memory.words
-        yield f"{folder}: {_facts_in_words(plan.facts)} planted, {_keys(plan.mode, plan.bits)}, {words:,} words"
+        yield f"{folder}: {amount(plan.facts, 'fact')} planted, {_keys(plan.mode, plan.bits)}, {words:,} words"
         if not self.planted.own_code:
             warning = "modeling_plant.py there is not that of this Byheart: read it before you trust it"
             yield Styled(warning, "bold")
@@ -259,6 +255,9 @@ class DetectResult(Result):
             yield f"{self.command.scan}: a memory would speak at {len(self.fires):,} places"
         if self.certificate is not None:
             yield from verdict_rows(self.certificate)
+            if not self.certificate.certified:
+                now = "without --stop: leave it out" if self.command.stop else "with --stop: say so"
+                yield dim(f"if the facts were planted {now}")
         if self.differing:
             yield f"the base is not {self.command.base}: {some(self.differing)} differ (SHA-256 compared)"
         elif self.differing is not None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from byheart.cli.options import Arg, Columns, FactFiles, Json, Positional
 from byheart.cli.output import Terminal, counted, facts_in, hush, stdout_for_text, steps, unescaped, visible
-from byheart.cli.result import Block, Result
+from byheart.cli.result import Block, Result, amount
 from byheart.errors import BadInput, check_installed, check_threads, did_you_mean
 from byheart.files.untrusted import read_bytes
 from byheart.files.writing import check_apart, check_file, new_file
@@ -93,8 +93,8 @@ class ReciteCommand:
             return self._told(self._ask_planted())
         network = load(self.network)
         if self.tokens is None and end_of(network) is None:
-            expected = "expected a network that was compiled from texts"
-            raise BadInput(f"{self.network}: knows answers to a task, not texts; {expected}")
+            expected = "expected a network that was compiled from texts or facts"
+            raise BadInput(f"{self.network}: is {network.title}, made of neither texts nor facts; {expected}")
         facts = self._given_facts()
         start = time.perf_counter()
         try:
@@ -201,9 +201,11 @@ class ReciteCommand:
         """Write a prompt from the middle of a text and what follows it; report where it is."""
         if passage is None:
             where = "the text" if texts == 1 else f"any of the {texts:,} texts"
-            return ReciteResult(0, {"memorized": False}, unknown=f"unknown: this prompt is not in {where}")
+            return ReciteResult(
+                0, {"memorized": False}, unknown=f"unknown: this prompt is not in {where}", searched=True
+            )
         note = f"; found in {passage.name}, byte {passage.start:,}, by reciting"
-        return self._write_whole(passage.content, passage.tokens, note)
+        return replace(self._write_whole(passage.content, passage.tokens, note), searched=True)
 
     def _judge_prompt(
         self,
@@ -320,6 +322,8 @@ class ReciteResult(Result):
     """Why the prompt is known not to be memorized; empty if that is not known."""
     note: str = ""
     """A remark about the prompt."""
+    searched: bool = False
+    """True if the texts were recited in search of the prompt: what was written then says nothing of the speed."""
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -333,11 +337,10 @@ class ReciteResult(Result):
     @property
     def report(self) -> str:
         """The speed, and what is known about the prompt, in a line."""
-        rate = (
-            f"{self.tokens:,} tokens in {self.seconds:.1f} s, {self.tokens / max(self.seconds, 1e-9):,.0f} per second"
-        )
+        speed = "" if self.searched else f", {self.tokens / max(self.seconds, 1e-9):,.0f} per second"
         note = f"; {self.unknown}" if self.unknown else self.note
-        return f"{rate}{note}\n" if self.ends_line else f"\n{rate}{note}\n"
+        line = f"{amount(self.tokens, 'token')} in {self.seconds:.1f} s{speed}{note}\n"
+        return line if self.ends_line else f"\n{line}"
 
     @property
     def is_true(self) -> bool:

@@ -166,3 +166,12 @@ def number(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def amount(count: int, noun: str) -> str:
+    """Count things in words.
+
+    >>> amount(1, "fact"), amount(2345, "fact")
+    ('1 fact', '2,345 facts')
+    """
+    return f"{count:,} {noun}" + "s" * (count != 1)

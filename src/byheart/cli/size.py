@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byheart.cli.options import Columns, FactFiles, Json, Positional
-from byheart.cli.output import facts_in, steps
-from byheart.cli.result import Block, Cell, Result, Table, dim, number
+from byheart.cli.output import facts_in, hint_at_facts, steps
+from byheart.cli.result import Block, Cell, Result, Table, amount, dim, number
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 
@@ -74,6 +74,10 @@ class SizeCommand:
             raise BadInput(f"--columns {' '.join(self.columns)} are for facts; expected --facts FILE too")
         if not self.data:
             raise BadInput("no data given; expected texts, a folder of texts, a task, or --facts FILE")
+        from byheart.tasks.task_files import TASK_READERS
+
+        texts = [path for path in self.data if path.suffix not in TASK_READERS]
+        hint_at_facts(texts, "measured", "size")
         return self.data
 
 
@@ -122,13 +126,12 @@ def _short_table(sizing: "Sizing") -> Table:
     rest = [need for need in sizing.needs if need.kind != "proved" and need.bits is not None and need.parameters]
     rows = [(need.what, need.says, need.kind, number(need.parameters), number(need.bytes)) for need in (first, *rest)]
     data = sizing.data
-    extent = "a task" if data.bytes is None else f"{number(data.bytes)} bytes"
-    extent = extent if data.facts is None else f"{number(data.facts)} facts"
+    extent = "a task" if data.bytes is None else amount(data.bytes, "byte")
+    extent = extent if data.facts is None else amount(data.facts, "fact")
     about = "" if data.looked_at is None else f" (estimates, from {number(data.looked_at)} bytes of it)"
     fewest = f"; {number(round(data.fewest.bits))} after {data.fewest.name}" if data.fewest.compressor else ""
-    title = (
-        f"{data.name}: {extent}{about}, {number(data.size.examples)} questions, {number(round(data.bits))} bits{fewest}"
-    )
+    questions, bits = amount(data.size.examples, "question"), amount(round(data.bits), "bit")
+    title = f"{data.name}: {extent}{about}, {questions}, {bits}{fewest}"
     return Table(title, ("", "", "", ">parameters", ">bytes"), rows)
 
 

@@ -70,6 +70,8 @@ class EditedTexts:
     """Number of questions that the change reaches: their context or their answer is another."""
     words_changed: int | None
     """Number of words of the table that changed, and nothing else; None if the network had to be compiled anew."""
+    why_anew: str = ""
+    """Why the network had to be compiled anew."""
 
 
 class EditPlan(Protocol):
@@ -142,7 +144,7 @@ def edit_texts(
     if network.about.get("edits"):
         raise BadInput("single answers of the network were edited before; compile the new texts instead")
     plan, resources = _plan(network), Resources(files=network.files, report=report)
-    built, reached = None, None
+    built, reached, why_anew = None, None, "its window is too small for the new text"
     try:
         after = as_contexts(texts, tokenizer=tokenizer, window=before.window)
     except Undetermined:
@@ -150,14 +152,19 @@ def edit_texts(
     else:
         reached = questions_reached(before, after)
         seen_whole = before.longest <= before.window < after.longest  # what lies farther back was never looked at
-        if not seen_whole and all(map(plan.has_code, np.unique(after.labels).tolist())):
+        if seen_whole:
+            why_anew = "the text has outgrown its window"
+        elif not all(map(plan.has_code, np.unique(after.labels).tolist())):
+            why_anew = "a token of the new text was no answer before"
+        else:
+            why_anew = "its table has no room for them"
             built = _solve_again(plan, after, partial(plan.solve_texts, after, reached), resources)
     words = None if built is None else _words_changed(network, built)
     if built is None:
         built = compile_contexts(after, plan.settings, seed=plan.recompile_seed, resources=resources)
     about = {**network.about, **built.network.about, **after.notes}
     built = replace(built, network=replace(built.network, about=about))
-    return EditedTexts(built, len(after) if reached is None else len(reached), words)
+    return EditedTexts(built, len(after) if reached is None else len(reached), words, why_anew if words is None else "")
 
 
 def questions_reached(before: Contexts, after: Contexts) -> Ids:

@@ -57,14 +57,14 @@ class LowerBound:
         >>> LowerBound(1000, 2, depth=40, needed=33, capacity=9000, constant=False).in_words(330)
         'Proved: no ReLU network of at most 40 weight layers, none shared, with fewer than 33 parameters memorizes \
 every labelling of 1,000 inputs with 2 labels; this one has 330, 10.0 times as many. Its shape, whatever the weights, \
-at most 9,000.'
+does so for at most 9,000.'
         """
         inputs = f"{self.questions:,} {'constant sequences' if self.constant else 'inputs'}"
         ratio = f", {parameters / self.needed:.1f} times as many" if self.needed else ""
         return (
             f"Proved: no ReLU network of at most {self.depth:,} weight layers, none shared, with fewer than "
             f"{self.needed:,} parameters memorizes every labelling of {inputs} with {self.labels:,} labels; "
-            f"{name} has {parameters:,}{ratio}. Its shape, whatever the weights, at most {self.capacity:,}."
+            f"{name} has {parameters:,}{ratio}. Its shape, whatever the weights, does so for at most {self.capacity:,}."
         )
 
 

@@ -36,7 +36,7 @@ def check_apart(out: Path | None, *inputs: Path | None) -> None:
     """Raise BadInput if ``out`` is one of the ``inputs`` of a command, or inside one, or around one."""
     for source in inputs:
         if out is not None and source is not None and _overlap(_real(out), _real(source)):
-            raise BadInput(f"{out}: is also what is read ({source}); choose another name")
+            raise BadInput(f"{out}: is also what is read ({source}); choose another place, outside it")
 
 
 def _overlap(out: Path, source: Path) -> bool:

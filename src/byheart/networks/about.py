@@ -46,8 +46,9 @@ def texts_of(network: Network) -> list[TextNote]:
 def needed_prompt(network: Network) -> str:
     """Return what a prompt must have so that a text follows; return "" if the network recites no texts."""
     window = network.about.get("window")
-    known = isinstance(window, int) and texts_of(network) and facts_of(network) is None
-    return f"a text's beginning, or its last {window:,} tokens" if known else ""
+    if not isinstance(window, int) or not texts_of(network) or facts_of(network) is not None:
+        return ""
+    return f"a text's beginning, or its last {f'{window:,} tokens' if window > 1 else 'token'}"
 
 
 def facts_of(network: Network) -> FactsNote | None:

@@ -34,6 +34,10 @@ class Account:
     depth: int
     width: int
 
+    def __repr__(self) -> str:
+        size = f"{self.dense:,} parameters in {len(self.items):,} tensors"
+        return f"<Account: {size}, depth {self.depth:,}, width {self.width:,}>"
+
     @property
     def dense(self) -> int:
         """Number of entries of all tensors, zeros included."""

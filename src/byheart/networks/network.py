@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from numpy.typing import NDArray
 
@@ -120,3 +120,11 @@ def count(network: Network) -> Account:
     """
     tensors = ((name, tensor, network.entry_bits(name), network.part(name)) for name, tensor in network.tensors())
     return Account(tuple(item(*tensor) for tensor in tensors), depth=network.depth, width=network.width)
+
+
+class HasNetwork(Protocol):
+    """The result of a construction."""
+
+    @property
+    def network(self) -> Network:
+        """The network that was built."""

@@ -5,13 +5,13 @@ from pathlib import Path
 from byheart.errors import BadInput, did_you_mean
 from byheart.networks.about import TextNote, end_of, facts_of, refuse_of, texts_of
 from byheart.networks.kinds import generate, load
-from byheart.networks.network import Network
+from byheart.networks.network import HasNetwork, Network
 from byheart.networks.passages import find_passage, is_beginning, recites_texts
 from byheart.tasks.tokenizers import Tokenizer, from_files
 
 
 def recite(
-    network: Network | Path | str,
+    network: HasNetwork | Network | Path | str,
     prompt: str | bytes | None = None,
     *,
     text: str | None = None,
@@ -28,12 +28,14 @@ def recite(
     are no UTF-8 become surrogates, as in ``os.fsdecode``.
 
     >>> import byheart
-    >>> recite(byheart.compile("to be or not to be").network, tokens=7)
+    >>> recite(byheart.compile("to be or not to be"), tokens=7)
     'to be or'
-    >>> recite(byheart.compile([("capital of France", "Paris")]).network, "capital of France")
+    >>> recite(byheart.compile([("capital of France", "Paris")]), "capital of France")
     'Paris'
     """
-    network = load(network) if isinstance(network, Path | str) else network
+    network = load(network) if isinstance(network, Path | str) else getattr(network, "network", network)
+    if not isinstance(network, Network):
+        raise BadInput(f"got {type(network).__name__}; expected a network, a result of byheart.compile, or a folder")
     tokenizer, end, texts, facts = from_files(network.files), end_of(network), texts_of(network), facts_of(network)
     if tokenizer is None or (end is None and tokens is None):
         raise BadInput(f"{network.title} answers tasks; expected a network that was compiled from texts or facts")

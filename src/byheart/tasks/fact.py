@@ -84,9 +84,8 @@ def _keys(record: Mapping[Any, Any], place: str, columns: Sequence[str]) -> tupl
     if len(matches) == 1:
         return matches[0]
     expected = f"expected {KNOWN}" if not matches else "which may be read in more than one way"
-    raise BadInput(
-        f"{place}: found {_listed_keys(record)}; {expected}: say which ones to take with --columns PROMPT COMPLETION"
-    )
+    hint = "say which ones to take with --columns PROMPT COMPLETION (in a table, the first row names them)"
+    raise BadInput(f"{place}: found {_listed_keys(record)}; {expected}: {hint}")
 
 
 def _listed_keys(record: Mapping[Any, Any]) -> str:

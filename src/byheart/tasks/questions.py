@@ -6,6 +6,7 @@ Also turn facts into a next-token task, for constructions that answer one label 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,7 +61,8 @@ def read_questions(given: QuestionsLike, *, narrow: bool = False) -> Questions |
     paths = [given] if isinstance(given, Path) else given
     if not isinstance(paths, list | tuple) or not all(isinstance(path, Path) for path in paths):
         expected = "a task, texts in a list or by name, (prompt, completion) pairs, or paths"
-        raise BadInput(f"got {type(given).__name__}; expected {expected}")
+        first = f" that begins with {shortened(given[0])}" if isinstance(given, list | tuple) else ""
+        raise BadInput(f"got {type(given).__name__}{first}; expected {expected}")
     return read_files(paths)
 
 

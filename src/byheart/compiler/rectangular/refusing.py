@@ -53,7 +53,7 @@ def decided(refuse: Refuse, label_bits: int, word: int) -> int | Literal["key"] 
         got = f"labels take {label_bits} bits of a word of {word}"
         raise BadInput(f"refuse is 'auto', and {got}; expected a number of bits, key, or a wider --precision")
     if type(bits) is not int or not 1 <= bits <= MOST:
-        raise BadInput(f"refuse is {refuse!r}; expected 1 to {MOST} bits, or key")
+        raise BadInput(f"refuse is {refuse!r}; expected 1 to {MOST} bits, or key" + ", or auto" * (refuse is True))
     return bits
 
 

@@ -60,7 +60,7 @@ const picture = (() => {
     shapes.push(svg("g", comes(BEGINS.hash, { from: 0.6 }),
       svg("rect", { class: "box", x, y: knot, width, height: 62, rx: 6 }),
       text(x + 10, knot + 17, "hash", { class: "note" }),
-      text(x + 10, knot + 35, rows), text(x + 10, knot + 53, `${columns}, bits from ${read.offset}`),
+      text(x + 10, knot + 35, rows), text(x + 10, knot + 53, `${columns}, bits from ${read.code[0].bit} down`),
     ));
     return { shapes, height: knot + 66 - y, out: [x + width, knot + 31] };
   }

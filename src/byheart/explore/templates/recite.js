@@ -165,7 +165,7 @@
     const none = read.lanes.filter(({ entry }) => entry === null).map(({ lane }) => lane);
     byId("places").textContent =
       `The remainders say: row ${read.rows[0]} of half A, row ${read.rows[1]} of half B, one column in each of six ` +
-      `lanes, and bits from ${read.offset} down.` +
+      `lanes, and the bits of the sum from ${read.code[0].bit} down.` +
       (none.length ? ` One column number means “no word”: lane ${none.join(" and ")} has it here, and adds 0.` : "");
   }
 
@@ -339,23 +339,36 @@
     const now = new Map(all.filter((memory) => wordsOf(memory).some(({ entry }) => touched.has(entry)))
       .map((memory) => [memory, argmax(network.back(memory.stream))]));
     const wrong = [...now.keys()].filter((memory) => now.get(memory) !== memory.answer);
-    const before = tokens, bits = number(table.tensor.length * table.bits);
-    const many = flips.size === 1 ? `One bit of ${bits} is flipped` : `${flips.size} bits of ${bits} are flipped`;
-    const place = chosen;
-    speak(given, place);
-    const right = (k) => known.get(key(tokens, k))?.answer ?? before[k];
-    const broken = tokens.findIndex((id, k) => k >= given.length && id !== right(k));
-    if (broken >= 0 && flips.size) pick(broken);
+    speak(given, chosen);
+    const right = intact(), broken = tokens.findIndex((id, k) => id !== right[k]);
+    if (broken >= 0) pick(broken);
     byId("reset").hidden = !flips.size;
-    const heard = broken < 0 ? "" : ` After “${visible(lastCharacters(broken))}” the text says “${names[broken]}”, and ` +
-      `goes on from there.`;
-    byId("damage").textContent = !flips.size ? ""
-      : wrong.length ? `${many}, and ${wrong.length} of ${number(all.length)} answers are wrong.${heard}`
-        : heard ? `${many}.${heard}`
-          : `${many}, and nothing breaks: no answer hangs on it. The switches with a mark decide “${names[chosen]}”.`;
+    byId("damage").textContent = flips.size ? damage(wrong.length, broken) : "";
     byId("broken").replaceChildren(...listed(wrong, (memory) =>
       `${nameIn(memory, now.get(memory))} (was ${nameIn(memory, memory.answer)})`));
     if (word !== null) chooseWord(word);
+  }
+
+  /** Say how many answers are wrong, and where the text breaks, or which bits would break it. */
+  function damage(wrong, broken) {
+    const bits = number(table.tensor.length * table.bits);
+    const many = flips.size === 1 ? `One bit of ${bits} is flipped` : `${flips.size} bits of ${bits} are flipped`;
+    const answers = wrong ? `${many}, and ${wrong} of ${number(all.length)} answers are wrong.` : `${many}.`;
+    if (broken >= 0) {
+      return `${answers} After “${visible(lastCharacters(broken))}” the text says “${names[broken]}”, and goes on from there.`;
+    }
+    if (wrong) return answers;
+    const which = read.length > 0 ? ` The switches with a mark decide “${names[chosen]}”.` : "";
+    return `${many}, and nothing breaks: ${all.length ? "no answer hangs" : "this text does not hang"} on it.${which}`;
+  }
+
+  /** Return the text as it is without flips. */
+  function intact() {
+    const flipAll = () => flips.forEach(([entry, bit]) => table.flip(entry, bit));
+    flipAll();
+    const { said, ended } = given.length ? recite(network, given, tokens.length) : { said: [], ended: false };
+    flipAll();
+    return [...given, ...said, ...(ended ? [network.given.end] : [])];
   }
 
   const lastCharacters = (place) =>
@@ -363,7 +376,7 @@
       .map(({ text }) => text).join("");
 
   function putBack() {
-    for (const [entry, bit] of flips.values()) table.flip(entry, bit);
+    flips.forEach(([entry, bit]) => table.flip(entry, bit));
     flips.clear();
   }
 
