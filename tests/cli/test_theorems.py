@@ -8,7 +8,7 @@ import pytest
 from byheart.cli import theorems
 from byheart.cli.main import main
 from byheart.cli.theorems import build_theorems, markdown, statement
-from byheart.constructions import known
+from byheart.constructions import build, known
 from byheart.constructions.construction import Theorem, flags
 
 from .conftest import Run
@@ -64,9 +64,27 @@ def test_the_counterexample_is_what_its_commands_print(work: Path, run: Run) -> 
     assert run("certify", "net", "--task", "c.npz", "--json").json["certified"] is True
 
 
+@pytest.mark.parametrize("limit", ["depth", "bits"])
+@pytest.mark.parametrize("name", ["vardi-2022", "kajitsuka-sato-2025"])
+def test_trade_offs_are_shown_where_they_are_to_be_seen(name, limit):
+    """Below the plain network, which the row names; and fewer layers or bits take more parameters."""
+    (theorem,) = [theorem for theorem in known()[name].theorems if theorem.name == limit]
+    task, allowed = theorem.task.draw(), theorem.stated[limit]
+    plain = build("interpolate", task).account.dense
+    fewer, more = (build(name, task, **{limit: number}).account.dense for number in (allowed, allowed // 2))
+    assert fewer < min(more, plain)
+    assert f"the plain network takes {plain:,} parameters" in theorem.differs
+
+
+@pytest.mark.parametrize("paper", ["Yang & Yang 2026", "Kim, Moon & Yun 2025"])
+def test_networks_that_are_not_the_papers_are_ours(paper):
+    forms = {row.form for row in build_theorems(build=False) if row.paper == paper and row.theorem.task is not None}
+    assert forms == {"ours"}
+
+
 def test_one_construction():
     found = build_theorems(["madden-2024"])
-    assert [row.form for row in found] == ["as stated", ""]
+    assert [row.form for row in found] == ["as stated", "", ""]
     assert found[0].built is not None
     assert found[0].built.certified
     assert "378 parameters" in found[0].in_words()

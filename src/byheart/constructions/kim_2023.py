@@ -47,7 +47,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.construction import TOKENS, Construction, Made, Theorem
+from byheart.constructions.construction import PREFIXES, SEQUENCES, TOKENS, Construction, Made, Theorem
 from byheart.constructions.gadgets import lookup, modular_hash, vectors
 from byheart.constructions.gadgets.demand import (
     TYPICAL_GRID_BITS,
@@ -446,6 +446,8 @@ def _rounds(sizes: KimDemand, codes: _Codes) -> list[Layer]:
     return layers
 
 
+_LIMITS = "constant width, n rounds of hardmax attention"
+_READ = "only the paper's abstract was at hand for this result"
 THEOREMS = (
     Theorem(
         "memorization",
@@ -456,6 +458,35 @@ THEOREMS = (
         stated={"width": "constant"},
         ours={"ids": "hashed"},
         differs="width 4; tokens are told apart as they are, whatever r and δ",
+    ),
+    Theorem(
+        "memorization with positions",
+        says="with positional codes a sequence's order may matter: Õ(d + n + √(nN)) parameters again",
+        assumes="(r, δ)-separated tokens, one answer to every sequence",
+        limits=_LIMITS,
+        task=TOKENS,
+        stated={"width": "constant", "positions": True},
+        ours={"ids": "hashed", "positions": True},
+        differs=_READ,
+    ),
+    Theorem(
+        "sequence classification",
+        says="N sequences with one label each are memorized by the same network, with fewer keys to look up",
+        assumes="(r, δ)-separated tokens, no two sequences are permutations of each other",
+        limits=_LIMITS,
+        task=SEQUENCES,
+        stated={"width": "constant"},
+        ours={"ids": "hashed"},
+        differs=_READ,
+    ),
+    Theorem(
+        "language modelling",
+        says="a label after every prefix of N sequences, with attention that does not see later tokens",
+        assumes="(r, δ)-separated tokens, one answer to every prefix",
+        limits="n rounds of causal hardmax attention",
+        task=PREFIXES,
+        ours={"causal": True},
+        differs=_READ,
     ),
 )
 CONSTRUCTION = Construction(

@@ -129,8 +129,8 @@ THEOREMS = (
         assumes=f"{_SEPARATED}; ρ < 1 (0.9 here)",
         limits="ReLU network",
         task=POINTS,
-        stated={"read": "cells", "radius": 0.145},
-        differs="indicators of balls by half-spaces; where fewer than d of them do, fewer parameters",
+        ours={"read": "cells", "radius": 0.145},
+        differs="indicators of balls by half-spaces; no range of ρ is shown with their exponents",
     ),
     *limited(_SEPARATED),
     Theorem(

@@ -166,8 +166,8 @@ THEOREMS = (
         assumes="N points in the unit ball, pairwise at least δ apart",
         limits="ReLU network of any width w and depth L with that product",
         task=POINTS,
-        stated={"width": 14},
-        differs="ours: w²L² = O(N log(N·C)) beside the folds of a point's bits; floats are told apart as they are",
+        ours={"width": 14},
+        differs="w²L² = O(N log(N·C)) beside the folds of a point's bits; floats are told apart as they are",
     ),
 )
 CONSTRUCTION = Construction(

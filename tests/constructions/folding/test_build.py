@@ -245,6 +245,7 @@ def test_no_seed_is_unlucky(seed: int) -> None:
     built = memorize(task, seed=seed)
     assert built.chosen["growth"] == 0
     assert built.account.dense <= 770
+    assert memorize(task, seed=seed, fewest="in-all").account.dense <= 670
 
 
 @pytest.mark.parametrize(("length", "vocab"), [(3, 64), (16, 2), (16, 12)])
