@@ -917,7 +917,7 @@ def test_a_llama_for_a_task(here: Path, run: Run) -> None:
     pytest.importorskip("transformers")
     assert run("compile", "--task", "t.npz", "-o", "net", "--layout", "uniform").code == 0
     assert run("certify", "net", "--task", "t.npz").code == 0
-    assert "net: is a float Transformer, made of neither texts nor facts" in run("recite", "net").complaint
+    assert "net: is a stock Llama, made of neither texts nor facts" in run("recite", "net").complaint
 
 
 def test_a_llama_is_edited(llama: Path, run: Run) -> None:
