@@ -41,7 +41,7 @@ def test_wrong_types_get_a_sentence() -> None:
         byheart.certify([1, 2], NextToken([[0]], [0]))
     with pytest.raises(BadInput, match=r"nowhere/config.json: no such file; expected a folder with a network"):
         byheart.load("nowhere")
-    with pytest.raises(BadInput, match="got list; expected a task, texts"):
+    with pytest.raises(BadInput, match=r"got list that begins with \[1, 2\]; expected a task, texts"):
         byheart.compile([[1, 2]])
 
 

@@ -268,7 +268,7 @@ def test_a_gpu_that_is_not_there_is_refused(here: Path, run: Run, monkeypatch: p
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="ray is installed")
 def test_ray_that_is_not_there_is_asked_for(here: Path, run: Run) -> None:
     complaint = run(*GO, "--executor", "ray").complaint
-    assert "the executor ray needs ray, which is not installed; install it, or " in complaint
+    assert "the executor ray needs ray, which is not installed; pip install " in complaint
     assert complaint.endswith("in a clone of Byheart: pip install -e '.[ray]'")
 
 

@@ -53,7 +53,7 @@ SCENARIOS = {
     "edit": Scenario((COMPILE,), ("edit", "net", "--set", "nobler=s", "-o", "net"), BUILD),
     "certify": Scenario((BUILD,), ("certify", "net", "--task", "t.npz"), BUILD),
     "certify-again": Scenario((COMPILE,), ("certify", "net", "text.txt"), ("certify", "net", "text.txt")),
-    "recheck": Scenario((COMPILE,), ("certify", "net", "text.txt", "--recheck"), COMPILE),
+    "recheck": Scenario((COMPILE,), ("certify", "net", "text.txt", "--recheck", "--as-used", "no"), COMPILE),
     "task": Scenario(
         (("task", "random", "--examples", "4", "-o", "net.npz"),),
         ("task", "random", "--examples", "5", "-o", "net.npz"),

@@ -37,7 +37,9 @@ def contradiction(seed: Seed, command: tuple[str, ...], place: Path) -> str:
 
 def _loaded(folder: Path, config: dict[str, Any], texts: bool) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer, logging  # not byheart.hf: the folder's code is to run
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+    CONFIG_MAPPING._extra_content.pop("byheart", None)  # as if nothing in this process had imported byheart.hf
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     auto: Any = AutoModelForCausalLM

@@ -111,23 +111,20 @@ class CertifyCommand:
         claim = (self.count, self.at_least, self.tolerance, self.radius)
         options = JudgeOptions(*claim, self.evaluator, self.threads, executor, self.device)
         with unchanged(self.network), FolderToAsk(self.network, self.as_used, self.seed) as used:
-            network, questions, certificate = self._judged(options, used)
+            with steps("reading", quiet=self.json):
+                network, questions = self._questions()
+            with steps("checking", quiet=self.json) as report:
+                reported = replace(options, report=report)
+                if self.recheck:
+                    certificate = recheck_asked(self.path, network, questions, reported, self.named, used)
+                else:
+                    certificate = certify_asked(network, questions, reported, self.named, used)
         is_kept = not self.recheck and _is_of_another_task(self.path, network, questions)
         if not self.recheck and not is_kept:
             write(certificate, self.path)
         controls = self._controls(network, questions, options)
         opinion = self._second_opinion(certificate, questions)
         return CertifyResult(self, certificate, is_kept, self._refusal(network, questions), controls, opinion, where)
-
-    def _judged(self, options: JudgeOptions, used: FolderToAsk) -> tuple[Network, Questions, Certificate]:
-        """Return the network and the questions of the user's files, and the certificate, of now or checked again."""
-        with steps("reading", quiet=self.json):
-            network, questions = self._questions()
-        with steps("checking", quiet=self.json) as report:
-            reported = replace(options, report=report)
-            if self.recheck:
-                return network, questions, recheck_asked(self.path, network, questions, reported, self.named, used)
-            return network, questions, certify_asked(network, questions, reported, self.named, used)
 
     def _certify_planted(self) -> "CertifyResult":
         """Judge a model with planted memories, and write its certificate."""

@@ -108,7 +108,7 @@ def test_configurations_that_are_none(change, complaint):
 
 def test_without_transformers(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(BadInput, match=r"^a stock Llama needs transformers, which is not installed; install it, or"):
+    with pytest.raises(BadInput, match=r"^a stock Llama needs transformers, which is not installed; pip install"):
         _ = tiny().model
 
 
