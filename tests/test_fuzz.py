@@ -104,7 +104,7 @@ def test_what_is_removed_is_found(fuzz: Any, known: Any, monkeypatch: pytest.Mon
 @pytest.mark.slow
 def test_cases_of_every_kind(fuzz: Any) -> None:
     """Damaged files and flipped weights, one after the other: what they damage takes a while to build."""
-    for count, mode in ((500, "files"), (250, "flips")):
+    for count, mode in ((250, "files"), (125, "flips")):
         outcomes = fuzz.fuzzed(count, 2026, mode=mode, workers=2)
         assert [outcome for outcome in outcomes if outcome.found] == []
         assert len(outcomes) == count
